@@ -1,53 +1,59 @@
-//! Estimates the size of variants of the codec `all-differences`: entropy of the symbols plus size of the tails.
-//! Prints Markdown.
+//! Estimates the size of variants of the codec `all-differences` (`format-spec/table.md`). Prints Markdown.
 //!
-//! `cargo bench --bench differences -- FILE.u64 ...` reads little-endian 64-bit fingerprints. The first
-//! fingerprint of a span counts 72 bits; block headers and the index do not count.
+//! `cargo bench --bench differences -- FILE.u64 ...` reads little-endian 64-bit fingerprints.
 //!
-//! h is the position of the highest differing bit of two fingerprints, m the number of differing bits below it.
+//! The codec stores a fingerprint as its differing bits from an earlier fingerprint of the same span, the *reference*.
+//! A *symbol* of a Huffman code has h, the position of the highest differing bit, and m, the number of differing bits
+//! below it. The *tail* after the symbol has the positions of these m bits. If another coding is shorter, the
+//! fingerprint has a *raw symbol*: only h, from the predecessor, and a tail of h bits.
+//!
+//! The estimate is the entropy of the symbols plus the sizes of the tails. The first fingerprint of a span counts 72
+//! bits. Block headers and the block index do not count.
 
 use std::collections::HashMap;
 
-/// Coding of the positions of the m lower bits in a tail.
+/// Coding of the positions of the m lower differing bits in a tail.
 #[derive(Clone, Copy, PartialEq)]
 enum PositionCoding {
-    /// Fields of ceil(log2 h) bits.
+    /// Each position is a field of ceil(log2 h) bits.
     Fields,
-    /// Fields in descending order. A field is only as wide as the positions below the previous one need.
+    /// Positions in descending order, each in a field. The width of a field suffices for the positions that are still
+    /// possible below the previous position.
     Shrinking,
-    /// One number of log2 C(h, m) bits, not rounded up.
+    /// All m positions are one number that says which of the C(h, m) combinations they are. Its size, log2 C(h, m)
+    /// bits, is not rounded up.
     Enumerated,
 }
 
-/// Coding of the reference: the earlier fingerprint that the next one is derived from.
+/// Coding of which earlier fingerprint is the reference of a fingerprint.
 #[derive(Clone, Copy, PartialEq)]
 enum ReferenceCoding {
-    /// A field in every tail.
+    /// Each tail has a field with the reference.
     Field,
-    /// A separate Huffman code.
+    /// The reference is a symbol of a second Huffman code.
     Coded,
-    /// The symbol says whether the reference is the predecessor; a field in the tail names any other reference.
+    /// The symbol says whether the reference is the predecessor. If it is not, the tail has a field with the reference.
     OtherField,
 }
 
-/// Coding of a fingerprint that uses only its predecessor: all bits below the highest bit of a difference are in
-/// the tail.
+/// Difference from the predecessor that a raw symbol stores. The symbol has the position h of the highest bit of the
+/// difference, and the tail has the h bits below it.
 #[derive(Clone, Copy, PartialEq)]
 enum RawCoding {
-    /// Bitwise difference.
+    /// Exclusive or of the fingerprint and the predecessor.
     Xor,
-    /// Arithmetic difference.
+    /// The fingerprint minus the predecessor.
     Gap,
 }
 
 /// Parameters of one variant of the codec.
 #[derive(Clone, Copy)]
 struct Variant {
-    /// Fingerprints in a span.
+    /// Number of fingerprints in a span.
     span: usize,
-    /// Number of preceding fingerprints that can be the reference.
+    /// Number of preceding fingerprints that can be the reference of a fingerprint.
     window: usize,
-    /// Largest m of a symbol.
+    /// Largest m of a symbol: maximum number of differing bits below the highest one.
     max_lower_bits: u32,
     positions: PositionCoding,
     reference: ReferenceCoding,
@@ -65,7 +71,8 @@ const CURRENT: Variant = Variant {
 };
 /// Size of the first fingerprint of a span, in bits.
 const RESTART_BITS: f64 = 72.0;
-/// Number of rounds. Each round chooses the cheapest coding by the entropies of the previous round.
+/// Number of passes over the fingerprints. Each pass chooses the shortest coding of each fingerprint, with the symbol
+/// sizes from the previous pass.
 const ROUNDS: usize = 4;
 /// Assumed size of any symbol in the first round, in bits.
 const UNCOUNTED_SYMBOL_BITS: f64 = 7.0;
@@ -76,7 +83,7 @@ fn ceil_log2(number: u64) -> f64 {
     f64::from(u64::BITS - number.saturating_sub(1).leading_zeros())
 }
 
-/// Returns the coded size in bits of the positions set in `below`, all less than `h`.
+/// Returns the size in bits of the coded positions of the 1 bits of `below`. All positions are less than `h`.
 fn position_bits(positions: PositionCoding, h: u32, below: u64) -> f64 {
     let m = u64::from(below.count_ones());
     match positions {
@@ -96,13 +103,14 @@ fn position_bits(positions: PositionCoding, h: u32, below: u64) -> f64 {
     }
 }
 
-/// m, or `None` for a raw symbol ([`RawCoding`]); h; whether the reference is before the predecessor.
+/// Symbol of the Huffman code: m, or `None` for a raw symbol; h; and whether the reference is an earlier fingerprint
+/// than the predecessor.
 type Symbol = (Option<u32>, u32, bool);
 
-/// Sizes of symbols by their frequencies.
+/// Sizes of symbols in bits, if each is coded by its frequency.
 #[derive(Default)]
 struct EntropyModel<T> {
-    /// Occurrences in this round.
+    /// Number of occurrences of each symbol in the current round.
     counts: HashMap<T, u64>,
     /// Size of each symbol in bits, from the previous round; empty in the first round.
     bits: HashMap<T, f64>,
@@ -122,7 +130,7 @@ impl<T: std::hash::Hash + Eq + Copy> EntropyModel<T> {
         *self.counts.entry(symbol).or_default() += 1;
     }
 
-    /// Returns the entropy of all counted symbols in bits, and sets the sizes for the next round.
+    /// Returns the total size in bits of all symbols of this round. Sets the sizes of symbols for the next round.
     fn finish_round(&mut self) -> f64 {
         let all = self.counts.values().sum::<u64>() as f64;
         self.bits =
@@ -131,8 +139,8 @@ impl<T: std::hash::Hash + Eq + Copy> EntropyModel<T> {
     }
 }
 
-/// Returns the bits per fingerprint, the number of symbols that occur, the share of fingerprints coded by
-/// differing bits, and the share among all fingerprints that also have the predecessor as reference.
+/// Returns four figures of a variant: the bits per fingerprint; the number of distinct symbols; the share of
+/// fingerprints that are coded by differing bits; the share that are coded by differing bits from the predecessor.
 fn measure(fingerprints: &[u64], variant: Variant) -> (f64, usize, f64, f64) {
     let Variant { span, window, max_lower_bits, positions, reference, raw } = variant;
     let back_bits = ceil_log2(window as u64);

@@ -19,14 +19,15 @@ use simstore::{BuildOptions, Builder, Codec, Match, Snapshot};
 
 const PLANS: &str = "scan,probe-1,probe-2,probe-3,paper-4,cover-5,cover-6,cover-10";
 const CODECS: &str = "first-difference,elias-fano";
-/// Largest store for the plan `scan`. Larger ones would take too long, and are of no practical use.
+/// Number of fingerprints of the largest store that is measured with the plan `scan`. Scans of larger stores take too
+/// long, also for practical use.
 const MAX_SCAN_FINGERPRINTS: u64 = 2_000_000;
 const DISTANCE: u32 = 3;
 const ROUNDS: usize = 5;
 const QUERIES: usize = 100_000;
 /// Time limit of all rounds, in seconds. If all queries would exceed it, fewer queries run.
 const MEASURE_SECONDS: f64 = 3.0;
-/// Largest ratio of measured and predicted time, either way, of a prediction within 30%.
+/// Largest ratio of the measured and the predicted time, the longer divided by the shorter, that counts as within 30%.
 const MAX_ERROR_FACTOR: f64 = 1.3;
 
 type BoxError = Box<dyn std::error::Error>;
@@ -84,7 +85,7 @@ fn nanoseconds_per_query(
     Ok((thread_nanoseconds(start) - before) / queries.len() as f64)
 }
 
-/// Returns the time of a query in nanoseconds: the median over rounds of the mean in a round.
+/// Measures rounds of queries. Returns the median over the rounds of the mean time of a query, in nanoseconds.
 fn median_nanoseconds(store: &Snapshot<u64>, count: u64) -> Result<f64, BoxError> {
     let (queries, mut matches) = (generate_queries(count), Vec::new());
     let (trial, rest) = queries.split_at(50);

@@ -161,7 +161,7 @@ class CallGenerator:
         return self.one_of("None", "False", "print", "lambda p: None", "lambda p: 1 / 0", "5")
 
     def value(self, name: str, type_name: str) -> str:
-        """Returns an argument: mostly a plausible one, chosen by its name and its class."""
+        """Returns the text of a random value for a parameter. In most cases the value is plausible for the parameter's name and type."""
         if self.random.random() < 0.04:
             return self.one_of(*JUNK_VALUES)
         if name == "text" and type_name != "dedup":

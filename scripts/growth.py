@@ -21,7 +21,10 @@ RIVAL = "mih-rs"
 
 
 def read(path):
-    """Returns {index: [(n, us, bytes)]}, sorted by n. Indexes are in the order of the file."""
+    """Returns {name of an index: [(number of fingerprints, microseconds of a query, bytes of a fingerprint)]}.
+
+    The names are in the order of the file, the numbers of fingerprints ascend.
+    """
     series = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -53,7 +56,7 @@ def move_apart(positions):
 
 
 def panel(series, colours, column, left, title, unit):
-    """Draws one chart with a line for each index. `column` selects the vertical value: 1 for time, 2 for bytes."""
+    """Returns the elements of one chart with a line for each index. `column` selects the vertical value: 1 for time, 2 for bytes."""
     xs = [point[0] for points in series.values() for point in points]
     ys = [point[column] for points in series.values() for point in points]
     # An axis covers at least one power of ten.

@@ -19,7 +19,7 @@ NOTEBOOK = ROOT / "docs/python.ipynb"
 
 
 def cells_from(page: str) -> NotebookNode:
-    """Splits a page into cells. Skips its ```text blocks, since a notebook has outputs of its own."""
+    """Splits a page into cells. Skips its ```text blocks, which show outputs: the notebook stores the outputs of its cells."""
     notebook = nbformat.v4.new_notebook()
     notebook.metadata.kernelspec = {"display_name": "Python 3", "language": "python", "name": "python3"}
     for part in re.split(r"^(```python\n.*?^```\n)", page, flags=re.MULTILINE | re.DOTALL):
@@ -36,7 +36,7 @@ def cells_from(page: str) -> NotebookNode:
 
 
 def run(notebook: NotebookNode) -> None:
-    """Runs the cells in a temporary folder."""
+    """Runs the cells in a temporary folder, and stores their outputs in the notebook."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "samples").symlink_to(ROOT / "samples")
         # `coalesce_streams` joins lines that arrive in several messages.

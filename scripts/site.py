@@ -55,12 +55,12 @@ RUST_ITEM = re.compile(
 
 
 def files_of(patterns: list[str]) -> dict[str, bytes]:
-    """Reads the files that match."""
+    """Reads the files of the repository that match one of the glob patterns. Returns their contents by path."""
     return {path.relative_to(ROOT).as_posix(): path.read_bytes() for pattern in patterns for path in sorted(ROOT.glob(pattern))}
 
 
 def with_links(page: str, text: str, files: Iterable[str]) -> str:
-    """Links to files that are not in the site lead to the repository if it has an address, else become plain text."""
+    """Rewrites links to files that are not in the site: to the address of the repository, or to plain text if it has no address."""
 
     def rewrite(link: re.Match[str]) -> str:
         _, image, label, path, anchor = link.groups()
@@ -75,7 +75,7 @@ def with_links(page: str, text: str, files: Iterable[str]) -> str:
 
 
 def with_indentation(text: str) -> str:
-    """Indents the content of list items by 4 spaces, as Python-Markdown expects, and code blocks in items by 8, without a fence."""
+    """Indents the content of list items by 4 spaces, as Python-Markdown expects. Code blocks in items lose their fence and get 8 spaces."""
     lines, width, fenced, is_loose = [], 0, False, False
     for line in text.splitlines():
         is_inside = width > 0 and line.startswith(" " * width)
@@ -123,7 +123,7 @@ def sections(text: str) -> Iterator[tuple[str, str, str]]:
 
 
 def escaped(text: str, commands: Iterable[str] = ()) -> str:
-    """Makes Markdown of plain text: escapes characters outside code spans, and links names of pages and commands."""
+    """Converts plain text to Markdown: escapes special characters outside code spans, and makes names of pages and commands links."""
     parts = re.split(r"(`[^`]+`)", " ".join(text.split()))
     for at, part in enumerate(parts):
         if at % 2 == 0:
@@ -135,7 +135,7 @@ def escaped(text: str, commands: Iterable[str] = ()) -> str:
 
 
 def options(content: str, commands: Iterable[str]) -> Iterator[str]:
-    """Makes a definition list of arguments and options. The anchor of an option is its long name."""
+    """Converts the arguments and options of a help text to a definition list. The anchor of an option is its long name."""
     for entry in re.split(r"^ {2}(?: {4})?(?=[-<\[])", content, flags=re.MULTILINE)[1:]:
         term, description = re.match(r"(.*?)(?: {2,}|\n|$)(.*)", entry, re.DOTALL).groups()
         name = re.search(r"--[\w-]+", term)
@@ -166,12 +166,12 @@ def command_page(title: str, text: str, commands: list[str]) -> str:
 
 
 def listed(content: str) -> list[tuple[str, str]]:
-    """Parses a list of commands: name and description."""
+    """Parses the list of commands in a help text. Returns the name and the description of each command."""
     return re.findall(r"^  ([a-z-]+) +(\S.*(?:\n {4,}.*)*)$", content, re.MULTILINE)
 
 
 def command_pages() -> tuple[dict[str, str], list]:
-    """Makes a page for each command and one for the program, and their navigation."""
+    """Makes the pages of all commands and of the program. Returns the pages by path, and their navigation."""
     text = help_of()
     groups = [(heading, [name for name, _ in listed(content)]) for kind, heading, content in sections(text) if kind == "commands"]
     commands = [name for _, group in groups for name in group if name != "help"]
@@ -201,7 +201,7 @@ def compiled_docs() -> dict[str, str]:
 
 
 def signature(name: str, function: ast.FunctionDef) -> str:
-    """Writes a call; a long one has one argument a line."""
+    """Returns the signature of a function as Python code; a long signature has one argument a line."""
     arguments = re.sub(r"^(self|cls)(, /)?(, |$)", "", ast.unparse(function.args))
     arguments = re.sub(r"(?<=[\w\]'\"])=", " = ", arguments)
     result = f" -> {ast.unparse(function.returns)}" if function.returns and not function.name.startswith("__") else ""
@@ -213,7 +213,7 @@ def signature(name: str, function: ast.FunctionDef) -> str:
 
 
 def markdown_of(docstring: str) -> Iterator[str]:
-    """Makes Markdown of a docstring: definition lists of NumPy's sections, code blocks of examples."""
+    """Converts a docstring to Markdown: NumPy's sections become definition lists, examples become code blocks."""
     text = inspect.cleandoc(docstring).replace("``", "`") + "\n"
     text = re.sub(r"((?:^(?:>>>|\.\.\.).*\n(?:^(?!>>>).+\n)*)+)", r"```pycon\n\1```\n", text, flags=re.MULTILINE)
     for section in re.split(r"^(?=\w.*\n-+\n)", text, flags=re.MULTILINE):
@@ -231,7 +231,10 @@ def markdown_of(docstring: str) -> Iterator[str]:
 
 
 def described(mark: str, key: str, nodes: list, docs: dict[str, str], prefix: str = "") -> Iterator[str]:
-    """Describes a class with its methods, or the overloads of a function."""
+    """Yields the Markdown lines for a class with its methods, or for a function with its overloads.
+
+    `mark` is the Markdown mark of the heading, `key` the full name, and `nodes` are the definitions in the stub file.
+    """
     doc = ast.get_docstring(nodes[0]) or docs.get(key)
     if doc is None:
         sys.exit(f"site: {key} has no docstring")
@@ -252,7 +255,7 @@ def described(mark: str, key: str, nodes: list, docs: dict[str, str], prefix: st
 
 
 def grouped(tree: ast.Module | ast.ClassDef, is_wanted: Callable[[str], bool]) -> dict[str, list]:
-    """Groups the overloads of classes and functions by name."""
+    """Returns the classes and functions of a module or class by name, each with all its overloads."""
     found: dict[str, list] = {}
     for node in tree.body:
         if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and is_wanted(node.name):
@@ -261,7 +264,7 @@ def grouped(tree: ast.Module | ast.ClassDef, is_wanted: Callable[[str], bool]) -
 
 
 def python_pages() -> tuple[dict[str, str], list]:
-    """Makes a page for each public module, and their navigation."""
+    """Makes a page for each public module of the package. Returns the pages by path, and their navigation."""
     docs, pages = compiled_docs(), {}
     for module in MODULES:
         place = ROOT.joinpath("python", *module.split("."))
@@ -302,12 +305,12 @@ def faults(site: Path) -> Iterator[str]:
 
 
 def slug(heading: str, _: str) -> str:
-    """Returns the anchor of a heading as GitHub makes it, so that links work there too."""
+    """Returns the anchor of a heading that GitHub makes, so that links also work on GitHub."""
     return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
 
 
 def expanded(nav: list | str, folders: dict[str, list]) -> list | str:
-    """Replaces folders in the navigation by their pages."""
+    """Replaces each folder in the navigation by the list of its pages."""
     if isinstance(nav, str):
         return folders.get(nav, nav)
     return [entry if isinstance(entry, str) else {title: expanded(value, folders) for title, value in entry.items()} for entry in nav]

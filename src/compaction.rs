@@ -49,7 +49,8 @@ pub(crate) fn choose_merge(sizes: &[SegmentSize], fanout: usize) -> Option<Range
     widest.or_else(|| trapped(&tiers, fanout))
 }
 
-/// Returns at least `fanout` consecutive trapped segments. Each has a newer segment of a higher tier.
+/// Returns the range of at least `fanout` consecutive trapped segments, or `None` if there are not so many. A
+/// segment is trapped if a newer segment has a higher tier.
 fn trapped(tiers: &[u32], fanout: usize) -> Option<Range<usize>> {
     let mut highest = 0;
     let mut end = tiers.len();

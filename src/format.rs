@@ -11,7 +11,7 @@ use crate::error::{Damage, Error, Result};
 pub(crate) const VERSION: u32 = 3;
 /// Format version of files with notes, or that refer to notes.
 pub(crate) const VERSION_WITH_NOTES: u32 = 4;
-/// Format version of tables with the codec `all-differences`, and of manifests of stores that are written with it.
+/// Format version of tables with the codec `all-differences`, and of manifests of stores with this codec.
 pub(crate) const VERSION_WITH_ALL_DIFFERENCES: u32 = 5;
 /// Versions of manifests that this crate reads.
 pub(crate) const MANIFEST_VERSIONS: RangeInclusive<u32> = VERSION..=VERSION_WITH_ALL_DIFFERENCES;
@@ -105,7 +105,8 @@ pub(crate) mod ids_header {
     pub(crate) const LEN: usize = 32;
 }
 
-/// The head of a chunk of an id file. A chunk has the ids of the fingerprints of one block of the first table.
+/// The fields at the start of a chunk of an id file. A chunk has the ids of the fingerprints of one block of the
+/// first table.
 pub(crate) mod ids_chunk {
     pub(crate) const COUNT: usize = 4;
     pub(crate) const BASE: usize = 8;
@@ -121,7 +122,7 @@ pub(crate) mod entries_header {
     pub(crate) const LEN: usize = 16;
 }
 
-/// The head of a chunk of a name, note or metadata file: checksum, number of entries.
+/// The fields at the start of a chunk of a name, note or metadata file: checksum, number of entries.
 pub(crate) mod entries_chunk {
     pub(crate) const COUNT: usize = 4;
     pub(crate) const LEN: usize = 8;
@@ -171,7 +172,7 @@ pub(crate) mod manifest_header {
     pub(crate) const LEN: usize = 64;
 }
 
-/// A segment in a manifest. The checksums of its files' footers and a text follow.
+/// The fields of a segment in a manifest. After them come the footer checksums of the segment's files, and a text.
 pub(crate) mod manifest_segment {
     pub(crate) const NUMBER: usize = 0;
     pub(crate) const FINGERPRINTS: usize = 8;
@@ -181,7 +182,7 @@ pub(crate) mod manifest_segment {
     pub(crate) const MARKS: usize = 40;
     pub(crate) const TABLES: usize = 48;
     pub(crate) const FLAGS: usize = 52;
-    /// Offset of the number of notes, in bytes. The field exists from format version 4 on. In older versions, the
+    /// Offset of the field "notes", in bytes. The field exists from format version 4 on. In older versions, the
     /// checksums start at this offset.
     pub(crate) const NOTES: usize = 56;
     /// Returns the length of all fields before the checksums, in bytes, for a format version.
@@ -209,9 +210,9 @@ pub(crate) mod log_header {
     pub(crate) const LEN: usize = 56;
 }
 
-/// The head of a log record. The payload follows.
+/// The fields at the start of a log record, before its payload.
 pub(crate) mod log_record {
-    /// The first byte never occurs in UTF-8, so a text does not contain the magic.
+    /// First bytes of a log record. The byte 0xf7 never occurs in UTF-8, so no text contains this magic.
     pub(crate) const MAGIC: [u8; 4] = *b"\xf7rec";
     pub(crate) const CRC: usize = 4;
     pub(crate) const PAYLOAD_LEN: usize = 8;

@@ -191,8 +191,7 @@ impl Default for StoreOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
     /// The operating system has the write. It survives the end of this process, but perhaps not a power
-    /// failure. A power failure can lose the newest writes only: if a write is lost, all later writes are
-    /// lost too.
+    /// failure. If a power failure loses a write, it also loses all later writes.
     #[default]
     Os,
     /// The write is on the disk. Concurrent writers share one sync.

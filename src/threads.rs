@@ -1,7 +1,7 @@
 //! Thread pools with as many threads as the system allows, and their state after a fork.
 //!
 //! Rayon panics if it cannot start the threads of its global pool. Its other pools fail if one thread cannot
-//! be started. This module starts the threads first, and then gives the started threads to a pool.
+//! be started. This module starts as many threads as the system allows, and then creates a pool on these threads.
 
 use std::cell::Cell;
 use std::io;
@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 
 type ThreadTask = Box<dyn FnOnce() + Send>;
 
-/// A started thread that waits for its one task. It ends without a task if this value is dropped.
+/// A started thread that waits for a task. It runs one task and ends. If this value is dropped, it ends at once.
 pub(crate) struct IdleThread {
     work: Sender<ThreadTask>,
     thread: JoinHandle<()>,
@@ -46,8 +46,8 @@ impl IdleThread {
     }
 }
 
-/// The process that created an object, by its id. A forked process has only the thread that called fork, and
-/// must not use its parent's pools.
+/// Id of the process that created an object, such as a thread pool. A forked process gets copies of such objects,
+/// but only the thread that called fork. So it must not use the pools of its parent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Process(u32);
 
@@ -83,7 +83,7 @@ fn start(name: &str, wanted: usize) -> Result<Vec<IdleThread>> {
     Ok(threads)
 }
 
-/// Returns a spawn handler that runs the workers of a pool on started threads.
+/// Returns a spawn handler for a rayon pool. It runs each worker of the pool on one of `threads`.
 fn spawn_on(mut threads: Vec<IdleThread>) -> impl FnMut(ThreadBuilder) -> io::Result<()> {
     move |worker| {
         let thread = threads.pop().ok_or_else(|| io::Error::other("more workers than threads"))?;
@@ -99,14 +99,14 @@ pub(crate) fn pool(name: &str) -> Result<ThreadPool> {
     builder.spawn_handler(spawn_on(threads)).build().map_err(|error| not_started(io::Error::other(error)))
 }
 
-/// Locks a mutex, also if a thread has panicked while it held the lock. That panic continues in the thread
-/// that joins the panicked one.
+/// Locks a mutex, also if it is poisoned, that is, a thread has panicked while it held the lock. The panic is not
+/// lost: it continues in the thread that joins the panicked thread.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs `work` on a new pool that ends afterwards. Work that may block should run here, so that it does not
-/// block other pools.
+/// Runs `work` on a new thread pool that ends afterwards. Use it for work that may block, so that this work does
+/// not block the threads of another pool.
 ///
 /// # Errors
 /// [`Error::Thread`] if no thread can be started.
@@ -149,7 +149,7 @@ static POOL_OWNER: OnceLock<Process> = OnceLock::new();
 /// Pool of a process that was forked after the global pool was started.
 static FORKED_POOL: Mutex<Option<(Process, Arc<ThreadPool>)>> = Mutex::new(None);
 
-/// Runs `work` with threads of this process, for programs that fork.
+/// Runs `work` so that the parallel code in it uses a thread pool of this process, for programs that fork.
 ///
 /// A process that was forked after the start of the [global pool](ensure_pool) has none of that pool's
 /// threads. This function gives it a new pool.
@@ -175,11 +175,11 @@ pub fn in_this_process<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T> {
 }
 
 thread_local! {
-    /// The process that started this thread; `None` if another crate started it.
+    /// The process that started the current thread; `None` if this module did not start the thread.
     static THREAD_OWNER: Cell<Option<Process>> = const { Cell::new(None) };
 }
 
-/// Whether this process started the pool of the current thread.
+/// Whether the current thread belongs to a pool that this module started in this process.
 fn is_pool_thread_of_this_process() -> bool {
     rayon::current_thread_index().is_some() && THREAD_OWNER.get().is_some_and(Process::is_here)
 }

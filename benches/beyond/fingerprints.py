@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Measures clustering of random 64-bit fingerprints, in memory and in parts on disk, and draws docs/beyond.svg.
 
-    cargo build --release && python3 benches/beyond/fingerprints.py
+    cargo build --release && python3 benches/beyond/fingerprints.py [COUNT:BUDGET...]
 
-A run is COUNT:BUDGET. The budget `all` is the memory of the machine: fingerprints that fit in it are joined in memory. The figures are
-stored in benches/beyond/fingerprints.tsv; a new run replaces an earlier one with the same count and budget. The plot shows all stored runs.
+Each argument is one run: `100M:1G` clusters 100 million fingerprints with a memory budget of 1 GiB. The budget `all` is the memory of the
+machine. A run whose fingerprints fit in its budget joins them in memory, otherwise in parts on disk. The figures are stored in
+benches/beyond/fingerprints.tsv, where a new run replaces an earlier run with the same count and budget. The plot shows all stored runs.
 """
 
 import argparse
@@ -61,7 +62,7 @@ def run_dedup(simstore, path, budget, folder):
 
 
 def format_cells(usage):
-    """Returns the cells of a row as text."""
+    """Returns the figures of a run as the cells of a Markdown row; without figures, the cell `refused` and empty cells."""
     if usage is None:
         return "refused | | | | | "
     mebibytes = [f"{usage[name] / 2**20:,.0f}" for name in ("memory", "disk")]

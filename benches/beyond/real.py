@@ -3,9 +3,10 @@
 
     cargo build --release && python3 benches/beyond/real.py ../shared/data
 
-The originals are the first characters of both versions of each page of the largest labelled corpus, without front matter. The copies have
-a share of the text replaced by pieces of other texts. `simstore fingerprint` makes the fingerprints. All runs must find the same
-clusters. If a budget is too small for the near pairs, `dedup` refuses it.
+The largest labelled corpus has two versions of each page. The originals are the first 500 characters (`--characters`) of each version,
+without front matter. In a copy, a share of the original text is replaced by pieces of other texts. `simstore fingerprint` makes the
+fingerprints. Each memory budget is one run, and all runs must find the same clusters. `dedup` refuses a budget that is too small for the
+near pairs.
 """
 
 import argparse
@@ -48,7 +49,7 @@ def read_texts(path, characters):
 def edit_text(text, others, max_share, random_source):
     """Returns a copy with up to `max_share` of the text replaced by pieces of other texts.
 
-    The share is max_share to a random power from 1 to 4: its logarithm is uniformly distributed.
+    The replaced share is random, between `max_share` to the power of 4 and `max_share`. The logarithm of the share is uniformly distributed.
     """
     remaining = int(len(text) * max_share ** random_source.uniform(1, 4))
     while remaining > 0:
@@ -61,7 +62,7 @@ def edit_text(text, others, max_share, random_source):
 
 
 def write_fingerprints(simstore, originals, count, max_share, seed, path):
-    """Writes the fingerprints of `count` texts: first random originals without edits, then edited copies."""
+    """Writes the fingerprints of `count` texts. The first `len(originals)` texts are random originals, the others edited copies."""
     process = subprocess.Popen(
         [simstore, "fingerprint", "-", "--quiet", "--format", "jsonl"],
         stdin=subprocess.PIPE,

@@ -1,9 +1,9 @@
 //! Measures a live store: inserts, queries during inserts, opening, recovery, write amplification. Prints Markdown.
 //!
 //! `cargo bench --bench live -- 10000000` sets the number of stored fingerprints.
-//! `--parts=inserts,durable,if-new,memtable,latency,segments,open,recovery,writes` selects parts; these are all.
-//! `--fanout=2` merges more often, which suits loads that are mostly queries. Stores go to the folder TMPDIR and
-//! are removed.
+//! `--parts=inserts,durable,if-new,memtable,latency,segments,open,recovery,writes` selects the measurements; without
+//! this option, all of these run. With `--fanout=2`, the store merges segments more often, which suits loads that are
+//! mostly queries. Stores go to the folder TMPDIR and are removed at the end.
 
 mod inserts;
 mod memtable_queries;
@@ -25,12 +25,12 @@ type Result<T> = std::result::Result<T, BoxError>;
 const SPLITMIX_INCREMENT: u64 = 0x9e37_79b9_7f4a_7c15;
 const DISTANCE: u32 = 3;
 
-/// Returns the fingerprint that is stored with an id.
+/// Returns the random fingerprint that the benches store with this id.
 fn stored_fingerprint(id: u64) -> u64 {
     random(&mut id.wrapping_mul(SPLITMIX_INCREMENT))
 }
 
-/// Returns a fingerprint that is not stored. A stored one is near it only by chance.
+/// Returns random fingerprint number `i` that is not stored. A stored fingerprint is near it only by chance.
 fn new_fingerprint(i: u64) -> u64 {
     stored_fingerprint(1 << 60 | i)
 }

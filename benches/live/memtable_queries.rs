@@ -8,7 +8,8 @@ use simstore::{Store, StoreOptions};
 use crate::random::random;
 use crate::{Result, flip_bits, stored_fingerprint};
 
-/// Capacity of a memtable of the default size, in pairs of fingerprint and id; and ten times this.
+/// Numbers of pairs of fingerprint and id in the measured memtables: the capacity of a memtable of the default size,
+/// and ten times this capacity.
 const MEMTABLE_PAIRS: [u64; 2] = [600_000, 6_000_000];
 /// Measuring time of each kind of query, in seconds.
 const QUERY_SECONDS: f64 = 1.0;

@@ -16,7 +16,8 @@ fn anonymous_mib() -> f64 {
     kib.unwrap_or(0.0) / 1024.0
 }
 
-/// Prefix of the argument of a child process that opens one store: `--opened-as-KIND=PATH`.
+/// Start of the argument `--opened-as-KIND=PATH`, which a child process gets to open one store. KIND is `Snapshot` or
+/// `Store`.
 pub(crate) const CHILD_ARGUMENT: &str = "--opened-as-";
 
 /// Opens a store, and prints the time in milliseconds and the added memory in MiB. `request` is `Snapshot=PATH`

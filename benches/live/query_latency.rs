@@ -10,7 +10,7 @@ use simstore::{Store, StoreOptions};
 use crate::random::random;
 use crate::{DISTANCE, Result, both_codecs, flip_bits, load_store, new_fingerprint, stored_fingerprint};
 
-/// Measuring time of queries around and during inserts, in seconds.
+/// Measuring time of queries before, during and after inserts, each in seconds.
 const LATENCY_SECONDS: f64 = 10.0;
 /// Measuring time of queries of a store without any writes, in seconds.
 const IDLE_SECONDS: f64 = 4.0;
@@ -76,8 +76,8 @@ fn print_header(count: u64) {
     println!("|---|---|---|---|---|---|---|---|---|");
 }
 
-/// Measures queries without concurrent writes: of one segment, then with five smaller segments, of sizes as
-/// flushes and merges leave them, then with a memtable too.
+/// Measures queries without concurrent writes, in three states of a store: one segment; the same and five smaller
+/// segments, with sizes as flushes and merges leave them; all these and a memtable.
 pub(crate) fn measure_segments(count: u64) -> Result<()> {
     print_header(count);
     for codec in both_codecs() {

@@ -98,7 +98,7 @@ def describe_pairs(figures):
 
 
 def describe_words(data):
-    """Says which words the 3-grams of the similar pairs consist of."""
+    """Returns a phrase for the report: how the texts were split into words when the similar pairs were found."""
     if data["truth"] == "planted" or data["plain_words"]:
         return "all tools have the same plain words"
     return "words as simstore cuts them, without punctuation, markup and front matter"

@@ -5,7 +5,8 @@
     benches/peers/run.sh --synthetic 100k --tools simstore gaoya
     benches/peers/run.sh --self-test
 
-DATA is a file, or a folder of files, in Parquet or JSON Lines (also with .gz). README.md explains the columns.
+FOLDER_OR_FILE is a file, or a folder of files, in Parquet or JSON Lines (also with .gz). `--synthetic` generates the documents instead.
+README.md explains the columns of the table.
 """
 
 import argparse
@@ -73,7 +74,7 @@ class Bench:
         self.data |= {"truth": source, "similar_pairs": similar}
 
     def find_similar_pairs(self):
-        """Runs brute force. Yields the similar pairs."""
+        """Finds the similar pairs by brute force (`simstore-similar`). Yields them."""
         log_progress("finding all similar pairs by brute force")
         path = self.folder / "similar-pairs.tsv"
         command = [self.setup.truth, self.corpus, "--similarity", str(self.arguments.similar), "--pairs", path]

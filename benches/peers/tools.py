@@ -16,7 +16,12 @@ REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool. `task` is the name of a tool in rivals.py, or of a program in benches/similar/peers."""
+    """A tool of the comparison.
+
+    `package` is its package in the registry. `kind` is "python", "rust" or "simstore". `task` is the first argument of
+    benches/similar/rivals.py that runs a Python tool, or the name of the program in benches/similar/peers that runs a Rust tool. `settings` and
+    `words` describe its settings and its splitting into words, in the report.
+    """
 
     package: str
     kind: str
@@ -39,7 +44,10 @@ DEFAULT_TOOLS = [name for name in TOOLS if name != "find-simdoc"]
 
 
 class Setup:
-    """The paths of the programs and of the Python environment. `failures` has the reason for each tool that could not be installed."""
+    """The paths of the built programs and of the Python environment.
+
+    `failures` has the names of the tools that could not be installed, each with the reason.
+    """
 
     def __init__(self, names, needs_parquet=False, needs_truth=True, needs_synth=False):
         self.target = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target").resolve()
@@ -63,7 +71,7 @@ class Setup:
         subprocess.run(["cargo", *arguments, "--quiet"], cwd=ROOT, check=True)
 
     def find_or_build(self, program, package=None):
-        """Returns the path of a program: beside SIMSTORE if it exists there, otherwise newly built."""
+        """Returns the path of a program of this project. Builds it unless it exists beside the program of the variable SIMSTORE."""
         existing = Path(self.simstore).resolve().with_name(program)
         if os.environ.get("SIMSTORE") and existing.exists():
             return str(existing)
@@ -71,7 +79,10 @@ class Setup:
         return str(self.target / "release" / program)
 
     def install(self, names):
-        """Creates the Python environment, unless one with the same requirements exists. The environment of VENV is not changed."""
+        """Creates a Python environment with the tools, unless one with the same requirements exists.
+
+        If the environment variable VENV names a Python environment, uses it unchanged instead.
+        """
         if os.environ.get("VENV"):
             self.python = os.path.join(os.environ["VENV"], "bin", "python")
             return

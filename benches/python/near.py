@@ -23,7 +23,7 @@ BLOCK_FINGERPRINTS = 256
 
 
 def numpy_pairs(fingerprints, distance):
-    """Compares all pairs of fingerprints."""
+    """Yields the near pairs, found by brute force with numpy."""
     for start in range(0, len(fingerprints), BLOCK_FINGERPRINTS):
         block = fingerprints[start : start + BLOCK_FINGERPRINTS, None]
         near = np.bitwise_count(block ^ fingerprints[None, start:]) <= distance
@@ -39,7 +39,7 @@ def simstore_join(fingerprints, distance):
 
 
 def simstore_store(fingerprints, distance):
-    """Builds a store on disk and queries it with all fingerprints."""
+    """Yields the near pairs, found by building a store on disk and querying it with all fingerprints."""
     import simstore
 
     with tempfile.TemporaryDirectory() as folder:
@@ -64,7 +64,7 @@ def pypi_simhash(fingerprints, distance):
 
 
 def faiss_pairs(index, fingerprints, distance):
-    """Adds all fingerprints to a FAISS index and yields the pairs within the distance. FAISS reports distances below the radius."""
+    """Adds all fingerprints to a FAISS index and yields the near pairs. FAISS reports distances below its radius, here `distance` + 1."""
     vectors = fingerprints.view(np.uint8).reshape(-1, 8)
     index.add(vectors)
     for start in range(0, len(vectors), 10_000):
@@ -82,7 +82,10 @@ def faiss_hash(fingerprints, distance):
 
 
 def faiss_multihash(fingerprints, distance):
-    """Four blocks of 16 bits. The number of flips is large enough to find all pairs."""
+    """Yields the near pairs that FAISS finds with a hash table for each of four blocks of 16 bits.
+
+    A query flips up to `distance // 4` bits of a block, which suffices to find all near pairs.
+    """
     import faiss
 
     index = faiss.IndexBinaryMultiHash(64, 4, 16)
@@ -97,7 +100,7 @@ def faiss_flat(fingerprints, distance):
 
 
 def imagehash_pairs(fingerprints, distance):
-    """Subtracts all pairs of `ImageHash` objects, which gives their distances."""
+    """Yields the near pairs by brute force with the package ImageHash. The difference of two `ImageHash` objects is their distance."""
     import imagehash
 
     hashes = [imagehash.hex_to_hash(f"{fingerprint:016x}") for fingerprint in fingerprints]
@@ -122,7 +125,7 @@ def read_fingerprints(arguments):
 
 
 def run(arguments):
-    """Runs one tool in this process; writes its pairs as `a * count + b`, and its time."""
+    """Runs one tool in this process, and writes its time and its pairs. A pair (a, b) is the number a * N + b, for N fingerprints."""
     start = time.perf_counter()
     fingerprints = read_fingerprints(arguments)
     pairs = np.concatenate([np.empty((0, 2), dtype=np.int64), *TOOLS[arguments.run][1](fingerprints, arguments.distance)])

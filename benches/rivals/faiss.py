@@ -53,7 +53,7 @@ def make_index(name, distance):
 
 
 def as_vectors(fingerprints):
-    """Returns fingerprints as the byte vectors of FAISS. The bit order does not change distances."""
+    """Returns fingerprints as FAISS wants them: one row of bytes for each. The order of the bytes does not change distances."""
     return numpy.ascontiguousarray(fingerprints).view(numpy.uint8).reshape(-1, 8)
 
 

@@ -32,7 +32,11 @@ FRAME_WORDS, ARTICLE_WORDS, GENERATED_PAGES = 340, 35, 40
 
 
 class MainText(html.parser.HTMLParser):
-    """Collects the text inside the marked elements, or outside them if `attribute` is None."""
+    """Collects the main text of a page.
+
+    With an `attribute`, this is the text inside the elements whose attribute has the value `values`. If `attribute` is None, this is the text
+    outside the elements that have a class in `values`.
+    """
 
     def __init__(self, attribute, values):
         super().__init__()
@@ -103,7 +107,7 @@ def read_pages(folder, attribute, values):
 
 
 def generated_pages(element):
-    """Yields pages as (name, HTML, article text). All have the same frame in `element`; each has its own article of random words."""
+    """Yields pages as (name, HTML, article text). All pages have the same navigation in `element`, and each page has its own article."""
 
     def word(index):
         return f"word{index * 2654435761 % 9973}"

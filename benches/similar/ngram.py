@@ -56,9 +56,9 @@ def is_unspaced(token):
 
 
 def shingles(words, n):
-    """Returns the set of shingles.
+    """Returns the set of shingles of a text. `words` are its tokens: words, and characters of unspaced scripts.
 
-    The unit of weight is 1/n of a word: a word weighs n units, an unspaced character 3, and a shingle at least 3n.
+    A word weighs n units, a character of an unspaced script 3 units, and a shingle at least 3n units, the weight of 3 words.
     """
     weights = [3 if is_unspaced(word) else n for word in words]
     ends = [0]
@@ -78,7 +78,7 @@ def jaccard(a, b):
 
 
 def changed_share(a, b):
-    """Returns the share of the tokens of both texts that are in no common block."""
+    """Returns the share of changed tokens: tokens of `a` and `b` outside the blocks that `difflib` finds in both."""
     same = sum(block.size for block in difflib.SequenceMatcher(None, a, b, autojunk=False).get_matching_blocks())
     return 1 - 2 * same / (len(a) + len(b))
 
@@ -114,7 +114,7 @@ def median(values):
 
 
 def split_into_words(words):
-    """Groups tokens into words: one or two unspaced characters, HAN_PER_WORD on average, or one token of a spaced script."""
+    """Groups tokens into words. A word is one token of a spaced script, or about HAN_PER_WORD successive unspaced characters."""
     result, start, pending = [], 0, 0.0
     while start < len(words):
         length = 1
@@ -140,9 +140,10 @@ def replace_words(words, share, replacements, random_source):
 
 
 def transplant_edits(edits, words, replacements, random_source):
-    """Returns the start of a Chinese text, with as many words as the English text, and the same after the English edits.
+    """Applies the edits of an English text to a Chinese text, at the same word positions.
 
-    Returns None if the Chinese text has too few words.
+    Returns the tokens of the start of the Chinese text, as many words as the English text has, and these tokens after the edits. Returns None
+    if the Chinese text has too few words.
     """
     length = edits[-1][2]
     words = split_into_words(words)[:length]
@@ -267,7 +268,10 @@ def main():
 
 
 def print_separation(title, sets, random_source):
-    """Prints how well thresholds separate revisions from random pairs of pages. `sets` has (label, revisions, pages, n)."""
+    """Prints how well thresholds separate revisions from random pairs of pages.
+
+    `sets` has a tuple (label, pairs of revisions, texts for the random pairs, n) for each row of the table.
+    """
     print(f"\nRevisions and random pairs: {title}\n")
     print_row("", ["pairs", "revisions >= 0.8", "random pairs", "random, mean", "99.9%", ">= 0.5", ">= 0.8", "revisions above the 99.9%"])
     print_row("---", ["---"] * 8)

@@ -32,9 +32,10 @@ def binomial_cdf(bits, p, distance):
 
 
 def recall(similarity, band_count, distance):
-    """Returns the probability that one of `band_count` bands is within `distance` bits, by the formula.
+    """Returns the probability that a pair of this similarity is found, by the formula.
 
-    Subtracts the probability that the signature distance exceeds MAX_SIGNATURE_DISTANCE. A distance of 3 means the simhash fingerprint.
+    A pair is found if at least one of `band_count` bands differs in at most `distance` bits, and the whole signature in at most
+    MAX_SIGNATURE_DISTANCE bits. The distance 3 selects another search, by the simhash fingerprint alone.
     """
     if distance == 3:
         return binomial_cdf(BAND_BITS, acos(min(1.0, 2 * similarity / (1 + similarity))) / pi, distance)

@@ -59,7 +59,7 @@ def batch_documents(documents):
 
 
 def rensa(path, similarity, read_documents=read_shingles):
-    """Yields pairs that share one of 32 bands and whose estimated similarity reaches the threshold."""
+    """Yields the pairs that share one of 32 bands and whose estimated similarity is at least the threshold."""
     from rensa import RMinHash, RMinHashLSH
 
     index = RMinHashLSH(threshold=similarity, num_perm=PERMUTATIONS, num_bands=32)
@@ -107,7 +107,10 @@ def rensa_kept_bands(path, similarity):
 
 
 def datasketch(path, similarity):
-    """Yields pairs of the index whose estimated similarity reaches the threshold. datasketch chooses the number of bands."""
+    """Yields the pairs that datasketch's index finds and whose estimated similarity is at least the threshold.
+
+    datasketch chooses the number of bands.
+    """
     from datasketch import MinHash, MinHashLSH
 
     index = MinHashLSH(threshold=similarity, num_perm=PERMUTATIONS)

@@ -38,11 +38,11 @@ def _proportional_memory(pid):
 
 
 class UsageMonitor(threading.Thread):
-    """Samples the executors of this process.
+    """Measures the memory and time of the Spark cluster that this process started, by regular samples.
 
     `peak` is the largest memory of an executor with its Python workers, in bytes. `jvm` is the largest memory of an executor without the
-    workers, `python` that of its workers. `processor` is the CPU seconds of all processes of this Spark, including the driver, since the
-    monitor was created.
+    workers, `python` the largest memory of the workers of an executor. `processor` is the CPU seconds of all processes of the cluster,
+    including the driver, since the monitor was created.
     """
 
     def __init__(self):

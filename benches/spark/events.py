@@ -50,7 +50,7 @@ def _read_metric(metrics, path):
 
 
 class Stage:
-    """An attempt of a stage: sums over its successful tasks. `failed` is the number of failed tasks."""
+    """An attempt of a stage. `sums` has its figures, summed over the successful tasks. `failed` is the number of failed tasks."""
 
     def __init__(self, number, name):
         self.number = number

@@ -41,7 +41,7 @@ STAGE_NAMES = ["rows packed", "sent to tables", "joined", "ids of the one", "ids
 
 @dataclass
 class StageRates:
-    """Cost of a stage for each row: core microseconds, and shuffle bytes read and written."""
+    """Cost of a stage for each input row: microseconds of one core, and bytes that shuffles read and write."""
 
     name: str
     microseconds: float
@@ -63,7 +63,10 @@ def add_rates(new_rates):
 
 
 def store_log_rates(log, rows, processor):
-    """Stores the rates of the stages of near_pairs: those with an operator that passes Arrow batches to Python."""
+    """Reads the rates of the stages of `near_pairs` from an event log, and stores them.
+
+    These stages are recognized by an operator that passes Arrow batches to Python.
+    """
     stages = events.read_groups(log)["join"].stages
     python_stages = [stage for stage in stages if "InArrow" in stage.name]
     if len(python_stages) != len(STAGE_NAMES):
@@ -93,7 +96,10 @@ INPUT_RATE, INPUT_ROW_BYTES = 0.5 * GB, 16  # bytes a second from object storage
 
 
 def choose_parts(count, executors):
-    """Returns the number of parts as `simstore.spark.choose_parts`: a part fits in half the memory of a task, with two parts a core."""
+    """Returns the number of parts that `simstore.spark.choose_parts` chooses.
+
+    A part fits in half the memory of a task, and the parts of all tables are at least two for each core.
+    """
     parts = 1
     while parts < 4096 and (count * 32 / parts > PYTHON_MEMORY / EXECUTOR_CORES / 2 or 4 * parts < 2 * EXECUTOR_CORES * executors):
         parts *= 2
@@ -101,7 +107,7 @@ def choose_parts(count, executors):
 
 
 def nearest_join_rate(rates, count, parts):
-    """Returns the core microseconds a fingerprint at the nearest measured size."""
+    """Returns the cost of the join for each fingerprint, in microseconds of one core, as measured at the size nearest to this one."""
     sizes = {tuple(map(inputs.parse_number, name.split(":"))): values[0] for (kind, name), values in rates.items() if kind == "join"}
     if not sizes:
         raise SystemExit(f"the rate of the join is not known: --measure {count}:{parts}")

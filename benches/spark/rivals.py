@@ -129,7 +129,7 @@ def run_tool(arguments):
 
 
 def measure_row(label, tool, folder, count, arguments, truth=None):
-    """Measures a tool and prints its row. Returns the pairs, or None if the tool fails or exceeds the timeout."""
+    """Measures a tool and prints its row of the table. Returns the pairs, or None if the tool fails or exceeds the timeout."""
     with tempfile.TemporaryDirectory() as scratch:
         output = os.path.join(scratch, "pairs.npy")
         command = [sys.executable, __file__, arguments.what, folder, "--run", tool, "--output", output, "--memory", str(arguments.memory)]

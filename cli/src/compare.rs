@@ -28,7 +28,7 @@ use crate::width::width_parser;
 const CONTEXT_WORDS: usize = 6;
 /// Line width if standard output is not a terminal, in columns.
 const DEFAULT_WIDTH: usize = 120;
-/// Smallest line width, in columns.
+/// Minimum line width, in columns, even if the terminal is narrower.
 const MIN_WIDTH: usize = 40;
 /// Separator between the columns of the two texts.
 const COLUMN_SEPARATOR: &str = "  |  ";
@@ -92,7 +92,7 @@ struct ComparedDocument<'a> {
     shingles: usize,
 }
 
-/// Differing words of both texts, and the lines, from 1, where they begin.
+/// A passage that differs between two texts: its words in each text, and the line on which they begin, from 1.
 #[derive(Serialize)]
 pub(crate) struct Difference<'a> {
     line_a: usize,
@@ -223,7 +223,8 @@ fn distance<F: Fingerprint>(profile: &Profile, a: &str, b: &str) -> CommandResul
     Ok(fingerprint(a).zip(fingerprint(b)).map(|(a, b)| a.distance(b)))
 }
 
-/// Word of a text. Words are separated by white space and, if they are not ASCII, also by Unicode word boundaries.
+/// Word of a text. Words are separated by white space. A word with non-ASCII characters is split further, at Unicode word
+/// boundaries.
 struct Word<'a> {
     text: &'a str,
     /// Byte offset of the word in the text.
@@ -357,8 +358,9 @@ fn print_passages(
     Ok(groups.len().saturating_sub(max_passages))
 }
 
-/// Returns the lines of one text for a group of edit operations, each with its width in columns, at most `width`. The first line has the
-/// name of the text and the line number in it; the other lines have the words, with changed ones marked.
+/// Lays out the words of one text in a group of edit operations: of text A if `side` is 0, else of text B. Returns lines of
+/// at most `width` columns, each with its width. The first line is a heading, with the name of the text and the number of
+/// its line. The other lines have the words; changed words are marked.
 fn layout_side(side: usize, words: &[Word<'_>], group: &[DiffOp], width: usize) -> Vec<(String, usize)> {
     let (name, colour, open, close) = if side == 0 {
         ("A", Style::new().red(), "[-", "-]")

@@ -7,8 +7,8 @@ const BAR_COLUMNS: usize = 50;
 /// Characters for one to eight eighths of a column.
 const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
 
-/// Draws a line for each count, from the first to the last that is not 0: index, percentage of the sum, and bar. The bar of the largest
-/// count has the full width.
+/// Draws a line for each count: its index, its percentage of the sum, and a bar. Zeros at the start and at the end of
+/// `counts` are left out. The bar of the largest count has the full width.
 pub(crate) fn draw(out: &mut impl Write, counts: &[u64]) -> io::Result<()> {
     let largest = counts.iter().copied().max().unwrap_or(0);
     let Some(first) = counts.iter().position(|&count| count > 0) else { return Ok(()) };
@@ -22,8 +22,9 @@ pub(crate) fn draw(out: &mut impl Write, counts: &[u64]) -> io::Result<()> {
     Ok(())
 }
 
-/// Draws a table with a line for each row: its number, the percentage of each count in the sum of all counts, and a bar for the sum of
-/// the row. The bar of the largest sum has the full width. `label` is the heading of the numbers, `headings` are the headings of the counts.
+/// Draws a table of rows that have a number and several counts. The line of a row has its number, the percentage of each
+/// count in the sum of all counts of the table, and a bar for the sum of the row. The bar of the largest sum has the full
+/// width. `label` is the heading of the column of numbers; `headings` are the headings of the columns of counts.
 pub(crate) fn draw_rows(
     out: &mut impl Write,
     label: &str,

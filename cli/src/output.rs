@@ -28,7 +28,7 @@ macro_rules! object {
 }
 pub(crate) use object;
 
-/// Unfinished output files of this process, which runs one command.
+/// Unfinished output files of the command that this process runs. An interrupted command removes them.
 pub(crate) static UNFINISHED_OUTPUTS: LazyLock<UnfinishedOutputs> = LazyLock::new(UnfinishedOutputs::default);
 
 /// Returns standard output. If its reader closes it, writes fail.

@@ -185,7 +185,8 @@ impl Observer for ProgressDisplay {
     }
 }
 
-/// Returns the count and the stage's name. The first word of the name is a plural noun; it becomes singular if `count` is 1.
+/// Formats a count and the name of its stage, such as `3 texts compared`. The first word of the name is a plural noun. If
+/// `count` is 1, this word becomes singular.
 fn format_stage_count(count: u64, stage: &str) -> String {
     let (noun, rest) = stage.split_once(' ').map_or((stage, ""), |(noun, _)| (noun, &stage[noun.len()..]));
     let noun = if count == 1 { noun.strip_suffix('s').unwrap_or(noun) } else { noun };

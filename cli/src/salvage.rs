@@ -39,11 +39,13 @@ Examples:
 
 /// Copy the intact part of a damaged store into a new store
 ///
-/// A fingerprint is rescued if any table of its segment is intact there; ids if their part of the id file is intact. From logs, all
-/// intact records are taken, even after a damaged one. The damaged store is not changed; do not write to it meanwhile.
+/// A fingerprint is rescued if at least one table of its segment has it in an intact block. Ids are rescued if their part of the id
+/// file is intact. From logs, all intact records are taken, even after a damaged one. The damaged store is not changed; do not write
+/// to it meanwhile.
 ///
 /// Without an intact manifest, all segments and logs in the directory are used, in the order of their numbers. The tables give the width
-/// and the largest distance; give the text profile with --profile. Deleted documents may come back if segments had been merged.
+/// and the largest distance; give the text profile with --profile. If the damaged store ever merged segments, documents deleted from
+/// it may come back.
 ///
 /// In a store of similar documents, a document with an intact note is rescued with its text, even if its tables are damaged. If the
 /// compression dictionary of the texts is lost, the new store has signatures only.

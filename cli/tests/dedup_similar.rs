@@ -4,7 +4,8 @@ use serde_json::json;
 
 use crate::{TestFolder, sample};
 
-/// Returns JSON lines of five pages of 100 words. The first 0, 0, 4, 9 and 30 words of the pages are unique to each.
+/// Returns JSON lines of five pages of 100 words. The pages begin with 0, 0, 4, 9 and 30 words that no other page has. The
+/// remaining words are the same in all pages.
 fn pages() -> String {
     let page = |id: usize, others: usize| {
         let words: Vec<String> = (0..100)

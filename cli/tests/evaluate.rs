@@ -80,8 +80,8 @@ fn counts_equal_those_computed_by_hand() {
     assert!((bound - 3.0 / 13.0 * 500_500.0).abs() < 1e-6 && objects[0]["false_pairs"].is_null());
 }
 
-/// Writes three pairs of page versions: one of the path `a`, two of the path `b`. Two versions of `a` and two
-/// of `b` have the same words.
+/// Writes three pairs of page versions: one with the path `a`, two with the path `b`. Both versions of `a` and two
+/// of the four versions of `b` consist of the same word; only their spaces differ.
 fn write_template_pairs(folder: &TestFolder) {
     let page = |path: &str, old: &str, new: &str| {
         json!({"path": path, "text_old": old, "text_new": new}).to_string() + "\n"

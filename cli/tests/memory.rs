@@ -4,10 +4,10 @@ use std::io::Write;
 
 use crate::{CommandOutput, TestFolder};
 
-/// Address space in KiB. It is enough for the program, its threads, and a few copies of the longest document
-/// here. Parsing any of these inputs in full would take much more.
+/// Limit of a command's address space, in KiB. The limit is enough for the program, its threads, and a few copies of the
+/// longest document in these tests. A command that parsed one of the inputs in full would need much more.
 const ADDRESS_SPACE_KIB: u64 = 200_000;
-/// Number of values in one field or columns in one header.
+/// Number of values in the long fields of the inputs, and number of columns in the long header.
 const VALUE_COUNT: usize = 6_000_000;
 
 /// Runs a bash line in an address space of [`ADDRESS_SPACE_KIB`]. `$simstore` is the binary.

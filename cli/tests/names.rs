@@ -3,7 +3,7 @@
 use crate::inputs::{GOOD, gzip, ids, zip_archive};
 use crate::{CommandOutput, TestFolder};
 
-/// Writes a folder `d` with two texts, five other names of them (links), dangling links and a pipe.
+/// Writes a folder `d` with two text files, five links to them, dangling links and a pipe.
 #[cfg(unix)]
 fn write_links(folder: &TestFolder) {
     use std::os::unix::fs::symlink;

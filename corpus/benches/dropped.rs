@@ -1,8 +1,9 @@
-//! Counts the words that cleaning drops from documents, by rule, and lists the documents that lose most. Prints Markdown.
+//! Counts the words that the text cleaning of profiles drops from documents, by rule. Also lists the documents that lose the
+//! largest share of their words with markup. Prints Markdown.
 //!
-//! `cargo bench -p simstore-corpus --bench dropped -- FILE.jsonl.gz ...`; `--losers=N` lists N documents of each file
-//! instead of ten. The profile `words-1` counts all words, also in front matter, addresses and attributes. Only front matter is
-//! dropped from HTML documents.
+//! `cargo bench -p simstore-corpus --bench dropped -- FILE.jsonl.gz ...` lists ten documents of each file; with `--losers=N`, it
+//! lists N. The counts before cleaning include the words in front matter, addresses and attributes. From HTML documents, only
+//! front matter is dropped.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

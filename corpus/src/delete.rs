@@ -30,18 +30,18 @@ use simstore_io::document::names_from_bytes;
 
 /// Number of documents that are looked up in the store together.
 const LOOKUP_BATCH_DOCUMENTS: usize = 1 << 16;
-/// Size in the log after which a transaction is committed, in bytes.
+/// Size at which a transaction is committed, in bytes of the log.
 const BATCH_TRANSACTION_BYTES: usize = 1 << 20;
-/// Size in the log after which an atomic deletion is split, in bytes: a quarter of the maximum of a transaction, which is
-/// held in memory.
+/// Size at which an atomic deletion is split into several transactions, in bytes of the log: a quarter of the maximum size of
+/// a transaction. A transaction is held in memory.
 const ATOMIC_TRANSACTION_BYTES: usize = 1 << 28;
 
-/// Numbers of documents that were deleted, and that were not stored.
+/// Result of a deletion: the number of deleted documents, and the number of documents that the store did not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeletionCounts {
-    /// Documents that were stored, and are deleted.
+    /// Number of requested documents that the store had, and that are now deleted.
     pub deleted: u64,
-    /// Documents that were not stored.
+    /// Number of requested documents that the store did not have.
     pub missing: u64,
 }
 
@@ -197,8 +197,8 @@ pub struct DeletedIds {
     pub missing: Vec<String>,
 }
 
-/// Deletes all fingerprints of documents by their ids or names, and waits until the deletion is on disk. The id of a document
-/// is its name if it has one, else its number.
+/// Deletes documents with all of their fingerprints, and waits until the deletion is on disk. `ids` selects the documents:
+/// the id of a document is its name if it has one, else its number.
 ///
 /// The deletion is atomic up to about 15 million pairs. Beyond that, it takes several transactions, and each document is in
 /// one of them. Ids have no index, so one pass reads all ids of the store.
@@ -245,8 +245,8 @@ pub fn delete_ids<F: Fingerprint>(store: &Store<F>, ids: &[String]) -> Result<De
 }
 
 /// Returns the ids for the entries of a list, such as paths separated by zero bytes. An entry is the path of a file, or an
-/// unescaped id. The two give different ids only if the entry is not UTF-8, or contains a sequence such as `\x41`. Then the
-/// entry is the path if the store has this document, else the id.
+/// unescaped id. Both readings give the same id, except if the entry is not UTF-8, or contains a sequence such as `\x41`. In
+/// these cases, the entry is read as a path if the store has a document with this path, else as an id.
 ///
 /// # Errors
 /// Errors of the store.

@@ -24,20 +24,23 @@ use simstore::{Error, Fingerprint, Result, Snapshot};
 /// Counts, sizes and settings of a store.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StoreDescription {
-    /// Fingerprints in segments and logs. An upper bound if several segments have the same fingerprint.
+    /// Number of fingerprints in segments and logs. An upper bound if several segments have the same fingerprint.
     pub fingerprints: u64,
-    /// Pairs of fingerprint and id in segments and logs, an upper bound likewise; 0 if the store keeps no ids.
+    /// Number of pairs of fingerprint and id in segments and logs. An upper bound if several segments have the same pair. 0
+    /// if the store keeps no ids.
     pub ids: u64,
-    /// Names of documents.
+    /// Number of names of documents.
     pub names: u64,
     /// Number of notes of documents.
     pub notes: u64,
     /// Size of the manifest and of all files of segments, in bytes.
     pub bytes: u64,
-    /// Size of these files for each fingerprint in segments, in bits: all tables, ids, names and notes.
+    /// Size of the manifest and of all files of segments (tables, ids, names, notes and others), divided by the number of
+    /// fingerprints in segments, in bits.
     #[serde(serialize_with = "thousandths")]
     pub bits_per_fingerprint: f64,
-    /// Minimum size of one table of as many random fingerprints, in bits for each fingerprint.
+    /// Smallest possible size of one table, if its fingerprints were random: a lower bound by information theory, in bits for
+    /// each fingerprint.
     #[serde(serialize_with = "thousandths")]
     pub floor_bits_per_fingerprint: f64,
     /// Size of tables, in bytes.
@@ -97,7 +100,7 @@ pub struct SegmentDescription {
     pub number: u64,
     /// Name of the segment's plan.
     pub plan: String,
-    /// Distinct fingerprints.
+    /// Number of distinct fingerprints.
     pub fingerprints: u64,
     /// Pairs of fingerprint and id; number of fingerprints if the store keeps no ids.
     pub pairs: u64,
@@ -141,7 +144,7 @@ pub struct TableDescription {
     pub flips: u32,
     /// Codec that compresses fingerprints.
     pub codec: &'static str,
-    /// Fingerprints.
+    /// Number of distinct fingerprints in the table.
     pub fingerprints: u64,
     /// Block size, in bytes.
     pub block_size: u32,
@@ -154,35 +157,41 @@ pub struct TableDescription {
     /// Size of the file for each fingerprint, in bits.
     #[serde(serialize_with = "thousandths")]
     pub bits_per_fingerprint: f64,
-    /// Minimum size for as many random fingerprints, in bits for each fingerprint.
+    /// Smallest possible size of the table, if its fingerprints were random: a lower bound by information theory, in bits for
+    /// each fingerprint.
     #[serde(serialize_with = "thousandths")]
     pub floor_bits_per_fingerprint: f64,
     /// Memory of the open table, without its mapped file, in bytes.
     pub memory: usize,
-    /// Index of the original fingerprint's bit for each bit in the table's order.
+    /// For each bit of the table's permuted fingerprints: position of this bit in the original fingerprint. Bit 0 is the most
+    /// significant.
     pub permutation: Vec<u8>,
-    /// Histogram of the first [differing bits](Table::differing_bits) of neighbours; `None` if not computed.
+    /// Number of fingerprints by the position of the first bit that differs from the previous fingerprint, as counted by
+    /// [`Table::differing_bits`]; `None` if not computed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub histogram: Option<Vec<u64>>,
-    /// Number of uses of each [symbol](count_symbols); `None` if not computed.
+    /// Number of fingerprints that each symbol codes, as counted by [`count_symbols`]; `None` if not computed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub symbols: Option<Vec<SymbolCount>>,
 }
 
-/// Number of uses of a symbol in the blocks of a table.
+/// A symbol, and the number of fingerprints that it codes in the blocks of a table. [`Coding`] explains the fields of a
+/// symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct SymbolCount {
     /// Position of the coded bit, as in [`Coding::h`].
     pub h: u32,
-    /// Number of differing bits below the coded bit, each coded by its position; `None` if the tail has all bits below.
+    /// Number of differing bits below the coded bit, if the position of each is stored. `None` if all bits below the coded
+    /// bit are stored as they are. See [`Coding::differing`].
     pub differing: Option<u32>,
-    /// Whether fingerprints are coded relative to a fingerprint before their predecessor.
+    /// Whether the fingerprints are coded relative to a fingerprint before their predecessor. See [`Coding::back`].
     pub earlier: bool,
-    /// Number of fingerprints coded so.
+    /// Number of fingerprints coded by this symbol.
     pub count: u64,
 }
 
-/// Counts the symbols in every `step`-th block, starting with the first. Returns the symbols that occur, in ascending order.
+/// Counts the fingerprints that each symbol codes, in every `step`-th block of a table, starting with the first block.
+/// Returns the symbols that occur, in ascending order.
 ///
 /// # Errors
 /// Errors of [`Table::codings`].
@@ -263,7 +272,8 @@ pub fn describe_store<F: Fingerprint>(store: &Snapshot<F>) -> StoreDescription {
     }
 }
 
-/// Describes a table, without reading its file. The last argument has the index of its segment, and its index in the segment.
+/// Describes a table, without reading its file. The last argument has two indices: of the segment in its store, and of the
+/// table in the segment.
 pub fn describe_table<F: Fingerprint>(
     segment: &Segment<F>,
     table: &Table<F>,

@@ -8,7 +8,7 @@ use simstore_io::DocumentId;
 pub(crate) const NO_FREE_ID: &str = "the greatest id, 2^64 - 1, is in use, so a document without an id cannot be numbered: build another \
                                      store";
 
-/// Whether the documents of a store are identified by numbers only, or by names in addition. The first document decides.
+/// Whether the documents of a store have only numeric ids, or names too. The id of the first document decides.
 ///
 /// ```
 /// use simstore_corpus::IdScheme;

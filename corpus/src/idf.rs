@@ -18,7 +18,7 @@ use simstore_io::numbers::{format_bytes, format_count_of};
 use simstore_io::output::UnfinishedOutputs;
 use simstore_text::{DocumentFrequencies, IdfRow, Profile};
 
-/// Bytes of text counted in one batch by all threads.
+/// Size of the texts after which a batch is full, in bytes. All threads count the features of a batch together.
 const BATCH_BYTES: usize = 8 << 20;
 /// Files of counts are merged into one when there are this many. This bounds the number of open files.
 const MAX_RUNS: usize = 64;

@@ -56,7 +56,8 @@ pub trait Observer: Sync {
 
 impl Observer for () {}
 
-/// A stage of a job. Any number of threads count its items. It reports progress to the observer, and its end when dropped.
+/// A stage of a job. Any number of threads can count items in it. The stage reports its progress to the observer. When the
+/// stage is dropped, it reports its end.
 pub struct Stage<'a> {
     observer: &'a dyn Observer,
     name: &'static str,

@@ -12,7 +12,8 @@ use simstore_text::Profile;
 
 use crate::TempFolder;
 
-/// Cancels the job at progress report number `0`, counted from 1. The second field is the number of reports so far.
+/// Cancels the job at the progress report whose number, counted from 1, is in the first field. The second field is the number
+/// of reports so far.
 struct CancelAtReport(u64, AtomicU64);
 
 impl Observer for CancelAtReport {

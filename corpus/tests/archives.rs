@@ -217,7 +217,7 @@ fn names_that_lead_elsewhere() {
 }
 
 /// Error messages of the documents of a file.
-fn said(path: &Path, options: &DocumentOptions) -> Vec<String> {
+fn error_messages(path: &Path, options: &DocumentOptions) -> Vec<String> {
     let paths = [path.to_path_buf()];
     documents(&paths, options).filter_map(|document| Some(document.err()?.to_string())).collect()
 }
@@ -240,7 +240,7 @@ fn members_that_cannot_be_read() {
     ] {
         let members = [(name, bytes), good()];
         for path in [folder.file("a.tar", tar(&members)), folder.file("a.zip", zip(&members, 8))] {
-            let said = said(&path, &options);
+            let said = error_messages(&path, &options);
             let expected = format!("{}/{name}{reason}", path.display());
             assert!(said.len() == 1 && said[0].starts_with(&expected), "{expected}: {said:?}");
             let last = documents(&[path], &options).last().unwrap().unwrap();
@@ -259,7 +259,7 @@ fn members_that_cannot_be_read() {
         let at = at + directory(&bytes);
         bytes[at] = value;
         let path = folder.file("a.zip", bytes);
-        let said = said(&path, &options);
+        let said = error_messages(&path, &options);
         assert!(said.len() == 1 && said[0].contains(reason), "{said:?}");
         assert_eq!(documents(&[path], &options).last().unwrap().unwrap().text, "good");
     }
@@ -278,7 +278,7 @@ fn documents_of_office_programs() {
         (["mimetype", "content.xml"], "an OpenDocument file or a book"),
     ] {
         for name in ["a.xlsx", "a.csv", "a.zip", "a"] {
-            let said = said(&folder.file(name, zip(&names.map(member), 8)), &DocumentOptions::default());
+            let said = error_messages(&folder.file(name, zip(&names.map(member), 8)), &DocumentOptions::default());
             let expected = format!("{name}: looks like {what}");
             assert!(said.len() == 1 && said[0].contains(&expected), "{said:?}");
         }
@@ -302,11 +302,11 @@ fn archives_cut_anywhere() {
     }
     let packed = gzip(&whole);
     let said_of_cut =
-        said(&folder.file("a.tar.gz", &packed[..packed.len() / 2]), &DocumentOptions::default());
+        error_messages(&folder.file("a.tar.gz", &packed[..packed.len() / 2]), &DocumentOptions::default());
     assert!(!said_of_cut.is_empty() && said_of_cut.last().unwrap().contains("is skipped"), "{said_of_cut:?}");
     let zipped = zip(&members, 8);
     for length in [30, zipped.len() / 2, zipped.len() - 1] {
-        let said = said(&folder.file("a.zip", &zipped[..length]), &DocumentOptions::default());
+        let said = error_messages(&folder.file("a.zip", &zipped[..length]), &DocumentOptions::default());
         assert!(said.len() == 1 && said[0].contains("a.zip: damaged or truncated zip file: "), "{said:?}");
     }
 }

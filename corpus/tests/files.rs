@@ -41,7 +41,7 @@ fn folders_are_walked_in_order() {
     assert_eq!(kind_of(&top).unwrap(), InputKind::Documents);
 }
 
-/// Ids of the documents of paths.
+/// Returns the ids of all documents in files and folders.
 fn ids(paths: &[PathBuf], options: &DocumentOptions) -> Vec<String> {
     documents(paths, options).map(|document| document.unwrap().id.to_string()).collect()
 }

@@ -19,7 +19,7 @@ impl Observer for CancelAtOnce {
     }
 }
 
-/// Features with the numbers of their documents.
+/// Returns each feature with the number of documents that have it.
 fn rows(frequencies: FeatureFrequencies, least: u64) -> (Vec<(String, u64)>, VisitedFeatures) {
     let mut rows = Vec::new();
     let visited = frequencies.visit(least, |row| {

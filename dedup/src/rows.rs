@@ -10,13 +10,14 @@ use simstore_text::{BANDS, Signature};
 
 use simstore_corpus::spill::FixedSize;
 
-/// Two unique documents that may be near each other: (worse, better).
+/// Two unique documents that may be near each other: (worse, better). The better one is preferred and has the smaller
+/// number.
 pub(crate) type Candidate = (u32, u32);
 
 /// Two unique documents that are near each other, and their score: (worse, better, score).
 pub(crate) type ScoredPair = (u32, u32, PairScore);
 
-/// A represented unique document, its representative, and their score.
+/// (Represented unique document, its representative, score of the two).
 pub(crate) type AssignmentRow = (u32, u32, PairScore);
 
 /// Score of a pair of documents, as a sortable integer. By similarity: the bits of the Jaccard similarity, an
@@ -49,7 +50,7 @@ impl SignatureRow {
     /// Creates the row of a document. `signature` is `None` if the document has no text.
     ///
     /// # Errors
-    /// [`Error::Refused`] if `document` exceeds the maximum of 32-bit document numbers.
+    /// [`Error::Refused`] if `document` exceeds the maximum document number, which has 32 bits.
     pub(crate) fn new(document: usize, signature: Option<&Signature>) -> Result<SignatureRow> {
         let document = u32::try_from(document).ok().filter(|&document| document < u32::MAX).ok_or_else(|| {
             Error::Refused(
@@ -67,19 +68,20 @@ impl SignatureRow {
         Signature { bands: self.bands, features: self.features, sum: self.sum }
     }
 
-    /// 128-bit digest of the feature set (high and low half). Documents with equal digests are exact duplicates.
+    /// Digest of the feature set, as the high and the low half of 128 bits. Documents with equal digests are exact
+    /// duplicates.
     pub(crate) fn digest(&self) -> (u64, u64) {
         let digest = simstore_text::signature_digest(self.features, self.sum, &self.bands);
         ((digest >> 64) as u64, digest as u64)
     }
 }
 
-/// Representative of a cluster: an input document, or a stored document by its index in the rows of all
-/// stored representatives.
+/// Identifies the representative of a cluster: the number of an input document, or the index of a stored document in
+/// the rows of all stored representatives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RepresentativeId(u64);
 
-/// Bit that is set in the id of a stored document.
+/// Bit that marks a [`RepresentativeId`] as the index of a stored document.
 const STORED_FLAG: u64 = 1 << 63;
 
 impl RepresentativeId {
@@ -101,7 +103,7 @@ impl RepresentativeId {
 /// [`PairScore`]; it is 0 if the score is exact.
 pub(crate) type ScoreWithError = (PairScore, PairScore);
 
-/// Document of a cluster.
+/// Input document that belongs to a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct MemberRow {
     // The first field, so that sorted rows are in document order.
@@ -125,7 +127,7 @@ impl MemberRow {
     }
 }
 
-/// Document or fingerprint of a reference store.
+/// Stored document: a document or a fingerprint of a reference store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct StoredRow {
     /// Index of the store among all reference stores.
@@ -135,7 +137,7 @@ pub(crate) struct StoredRow {
     pub(crate) fingerprint: u128,
 }
 
-/// Implements `FixedSize` for a struct: its fields are written one after the other.
+/// Implements `FixedSize` for a struct. The encoded fields follow one another without gaps.
 macro_rules! fixed {
     ($row:ident { $($field:tt: $type:ty),* }) => {
         impl FixedSize for $row {
@@ -159,8 +161,8 @@ fixed!(RepresentativeId { 0: u64 });
 fixed!(MemberRow { cluster: u32, document: u64, representative: RepresentativeId, measure: ScoreWithError });
 fixed!(StoredRow { store: u32, fingerprint: u128, id: Option<u64> });
 
-/// Input document and a stored document near it: ((document, rank), stored, score). Rank 0 is the nearest
-/// stored document.
+/// Input document and a stored document near it: ((document, rank), stored document, score). The stored documents near
+/// an input document are ranked; rank 0 is the nearest.
 pub(crate) type StoredMatchRow = ((u32, u32), StoredRow, ScoreWithError);
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ const BUDGET_SHARES: u64 = 8;
 pub(crate) struct Workspace {
     pub(crate) budget: MemoryBudget,
     pub(crate) temporary: Arc<TemporaryFolder>,
-    /// Folder of the part files of a run that can be resumed; `None` for other runs.
+    /// Folder of the part files, if the run can be resumed; else `None`.
     pub(crate) parts: Option<PathBuf>,
 }
 
@@ -41,17 +41,17 @@ impl Workspace {
         self.budget.bytes / BUDGET_SHARES
     }
 
-    /// Creates a sorter of rows that spills to disk beyond one share of the memory.
+    /// Creates a sorter of rows. If the rows exceed one share of the memory, they spill to disk.
     pub(crate) fn sorter<R: FixedSize>(&self) -> Sorter<R> {
         Sorter::new(self.temporary.clone(), self.share())
     }
 
-    /// Creates a writer that keeps rows in the order of writing, and spills to disk beyond one share of the memory.
+    /// Creates a writer of rows, which keeps their order. If the rows exceed one share of the memory, they spill to disk.
     pub(crate) fn rows<R: FixedSize>(&self) -> RowsWriter<R> {
         RowsWriter::new(self.temporary.clone(), self.share())
     }
 
-    /// Collects rows in the order of the iterator.
+    /// Collects the rows of an iterator, in the same order.
     pub(crate) fn collected<R: FixedSize>(
         &self,
         rows: impl IntoIterator<Item = Result<R>>,
@@ -61,7 +61,7 @@ impl Workspace {
         writer.finish()
     }
 
-    /// Collects rows in sorted order.
+    /// Collects the rows of an iterator, and sorts them.
     pub(crate) fn sorted<R: FixedSize>(&self, rows: impl IntoIterator<Item = Result<R>>) -> Result<Rows<R>> {
         let mut sorter = self.sorter();
         rows.into_iter().try_for_each(|row| sorter.push(row?))?;

@@ -9,7 +9,8 @@ mod tables;
 
 const MAX_CODE_BITS: u8 = 12;
 
-/// Fills `lengths` with a complete code (Kraft sum 1): the wanted lengths as long as they fit, then lengths that fill the rest.
+/// Writes the code lengths of a complete code (Kraft sum 1) to `lengths`. Takes each wanted length that still fits, then adds
+/// the lengths that make the code complete.
 fn complete(wanted: &[u8], lengths: &mut [u8]) {
     let mut free = 1_u32 << MAX_CODE_BITS;
     let symbols = lengths.len();

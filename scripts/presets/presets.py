@@ -74,7 +74,7 @@ def lookup3(key):
 
 
 def seomoz_simhash(text):
-    """hash_tokenizer(text, Strspn()) of seomoz/simhash-cpp at commit 98dd188."""
+    """Returns the fingerprint that `hash_tokenizer(text, Strspn())` of seomoz/simhash-cpp makes at commit 98dd188."""
     length = 3
     tokens, current, counter, counts = [0] * length, 0, 0, [0] * 64
     for word in re.findall("[a-zA-Z]+", text.split("\0")[0]):
@@ -164,7 +164,7 @@ ADVERSARIAL = [
 
 
 def assigned_blocks():
-    """Returns ranges of up to 64 assigned characters, without the large scripts whose characters have equal properties."""
+    """Yields ranges (first, last) of up to 64 assigned characters, without large scripts whose characters all have the same properties."""
     alike = [(0x3400, 0x4DC0), (0x4E00, 0xA000), (0xAC00, 0xD7A4), (0xD800, 0xF900), (0x12000, 0x14647), (0x17000, 0x18D09)]
     alike += [(0x16800, 0x16A39), (0x1B170, 0x1B2FC), (0x20000, 0x110000)]
     first = None

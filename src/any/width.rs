@@ -25,7 +25,7 @@ pub enum AnyWidth<A, B> {
     Bits128(B),
 }
 
-/// A width without a value.
+/// The width of fingerprints alone, without a value.
 pub type Width = AnyWidth<(), ()>;
 
 /// A list of fingerprints of one width.

@@ -11,13 +11,13 @@ pub(super) struct QueryBuckets<F> {
     queries: Vec<F>,
     /// Position of each query in the batch.
     positions: Vec<u32>,
-    /// Start of each key's queries; one more entry for the end.
+    /// For each key, where its queries start in `queries`. One more entry has the end.
     starts: Vec<u32>,
 }
 
 impl<F: Fingerprint> QueryBuckets<F> {
-    /// Groups queries by a counting sort. The number of queries is less than 2^32, and keys have at most
-    /// `bits` bits.
+    /// Groups queries by a counting sort of their keys. There must be fewer than 2^32 queries, and keys have at
+    /// most `bits` bits.
     fn new(queries: &[F], bits: u32, key: impl Fn(F) -> u64) -> Self {
         let mut starts = vec![0_u32; (1 << bits) + 1];
         for &query in queries {

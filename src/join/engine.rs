@@ -16,7 +16,7 @@ use super::pair_output::PairOutput;
 use crate::fingerprint::Fingerprint;
 use crate::radix::{Digit, Partition, first_bits, ranges, scratch};
 
-/// A join of one set.
+/// A running join of one set of fingerprints: the options that stay the same in all its steps.
 pub(super) struct Join<'a, F, N, V> {
     /// Conversion of fingerprints to the reported pairs.
     pub(super) pair_output: N,

@@ -294,7 +294,7 @@ impl<F: Fingerprint> Memtable<F> {
     }
 }
 
-/// The arguments of a [`Memtable::query`] that uses the index, as a kernel for several instruction sets.
+/// A [`Memtable::query`] that uses the index, as a [`Kernel`], which is compiled for several instruction sets.
 struct MultiIndexSearch<'a, F> {
     memtable: &'a Memtable<F>,
     version: u64,
@@ -318,7 +318,7 @@ impl<F: Fingerprint> Kernel for MultiIndexSearch<'_, F> {
     }
 }
 
-/// The arguments of a [`Memtable::query_since`], which scans the pairs, as a kernel for several instruction sets.
+/// A [`Memtable::query_since`], as a [`Kernel`], which is compiled for several instruction sets.
 struct PairScan<'a, F> {
     memtable: &'a Memtable<F>,
     since: u64,

@@ -67,8 +67,10 @@ const MAX_PROBE_PREFIX: usize = 32;
 ///
 /// - `scan`: one table; each query reads all of it.
 /// - `probe-M`: M tables with disjoint prefixes; probes flip prefix bits (multi-index hashing).
-/// - `paper-N`: the paper's N tables: all prefixes of b - k out of b blocks for b = k+1, k+2, k+3; and two
-///   levels of k+1 blocks each.
+/// - `paper-N`: the paper's plan with N tables. At distance k, the paper has four plans. Three of them cut a
+///   fingerprint into b = k+1, k+2 or k+3 blocks, and have a table for each choice of b - k blocks as the
+///   prefix. The fourth plan has two levels: it cuts a fingerprint into k+1 blocks, and for each block, it cuts
+///   the other bits into k+1 parts. A prefix is one block and one of its parts.
 /// - `cover-N`: N tables by a covering design, for distances up to 3.
 /// - `mixed-N-P`: one table with a prefix of P bits and probes that may flip one of them, and N - 1 tables
 ///   without flips. The other bits are cut into N - 1 parts, and each of these tables has all parts but one
@@ -95,8 +97,8 @@ pub fn names<F: Fingerprint>(distance: u32) -> Vec<String> {
     plans.into_iter().map(|(_, name)| name).collect()
 }
 
-/// Returns the numbers of tables of the paper's plans, each with its number of blocks. 0 blocks mean the plan
-/// with two levels.
+/// Returns the paper's plans for a distance, each as (number of tables, number of blocks). For the plan with two
+/// levels, the number of blocks is 0.
 fn paper_sizes(distance: u32) -> Vec<(usize, u32)> {
     let k = distance as usize;
     let mut sizes = vec![(k + 1, distance + 1), ((k + 1) * (k + 2) / 2, distance + 2)];
@@ -108,7 +110,7 @@ fn paper_sizes(distance: u32) -> Vec<(usize, u32)> {
     sizes
 }
 
-/// Parsed name of a plan. It depends on the width and the distance whether the plan exists.
+/// Parsed name of a plan. A plan of this name may exist only for some widths and distances.
 #[derive(Clone, Copy)]
 pub(super) enum PlanName {
     Scan,

@@ -34,16 +34,18 @@ impl PlanShape {
         PlanShape { tables: prefixes.iter().map(|&set| (number(set), 0)).collect(), blocks: blocks as usize }
     }
 
-    /// Creates the shape of tables with disjoint prefixes and the fewest flips for a complete plan. If `r_i`
-    /// is the number of flips of table i, the sum of all `r_i + 1` is k + 1. So k errors cannot put more than
-    /// `r_i` errors into each prefix i.
+    /// Creates the shape of tables with disjoint prefixes and the fewest flips for a complete plan.
+    ///
+    /// Let `r_i` be the number of flips of table i. The sum of `r_i + 1` over all tables is k + 1. If every
+    /// prefix i had more than `r_i` errors, there would be at least k + 1 errors. So k errors leave at least
+    /// one table that finds the fingerprint.
     pub(super) fn disjoint(tables: u32, distance: u32) -> PlanShape {
         let share = |i| (distance + 1) / tables + u32::from(i < (distance + 1) % tables);
         PlanShape { tables: (0..tables).map(|i| (1 << i, share(i) - 1)).collect(), blocks: tables as usize }
     }
 
     /// Creates the shape of a mixed plan. The first prefix is block 0, with one flip. Each other prefix is
-    /// all blocks except block 0 and one more, without flips.
+    /// all blocks except block 0 and one other block, without flips.
     pub(super) fn mixed(tables: usize) -> PlanShape {
         let others = (u64::MAX >> (64 - tables)) & !1;
         let without = (1..tables).map(|i| (others & !(1 << i), 0));

@@ -26,9 +26,9 @@ impl<F: Fingerprint> TablePlan<F> {
 
     /// Number of leading prefix bits that probes flip, in a table of `fingerprints` fingerprints.
     ///
-    /// A probe flips at most r of these bits. If it flips fewer than r, it reads all fingerprints that share
-    /// these leading bits, about 16 to 30. So it finds fingerprints with errors in the later prefix bits,
-    /// without a probe for each later bit.
+    /// A probe flips at most r of these bits. If it flips fewer than r, it ignores the other prefix bits: it
+    /// reads all fingerprints with the same leading bits, about 16 to 30. So it also finds fingerprints with
+    /// errors in the other prefix bits, without a probe for each of them.
     pub fn flipped_bits(&self, fingerprints: u64) -> u32 {
         let spread = fingerprints.max(1).ilog2();
         let mut bits = self.prefix_bits.min(spread.saturating_sub(4));

@@ -37,7 +37,7 @@ pub struct SpillReader {
     location: Arc<dyn SpillLocation>,
     path: PathBuf,
     input: Box<dyn Read + Send>,
-    /// Bytes `at..end` have been read from the disk but not consumed.
+    /// Read buffer. Its bytes `at..end` have been read from the disk, but not by the caller.
     buffer: Vec<u8>,
     at: usize,
     end: usize,
@@ -45,7 +45,7 @@ pub struct SpillReader {
     limit: usize,
     /// Bytes that have not been read from the disk yet.
     on_disk: u64,
-    /// The file, if dropping the reader removes it.
+    /// Some for a reader of [`SpillFile::open_once`]: dropping it removes the file.
     _file: Option<SpillFile>,
 }
 
@@ -247,7 +247,7 @@ impl Drop for SpillFile {
 }
 
 impl SpillReader {
-    /// Whether the whole file has been consumed.
+    /// Whether the caller has read the whole file.
     pub fn is_at_end(&self) -> bool {
         self.on_disk == 0 && self.at == self.end
     }
@@ -269,8 +269,8 @@ impl SpillReader {
         Ok(Some(record))
     }
 
-    /// Replaces the contents of `records` with the next records, about a buffer of them. Returns `false` at the end of
-    /// the file.
+    /// Replaces the contents of `records` with the next records: about as many as fit in the read buffer. Returns
+    /// `false` at the end of the file.
     ///
     /// # Errors
     /// See [`SpillReader::read_record`].
@@ -330,7 +330,7 @@ impl SpillReader {
         Error::io(&self.path, "read")(ErrorKind::InvalidData.into())
     }
 
-    /// Fills `bytes` with the next bytes of the file.
+    /// Fills `bytes` with the next bytes of the file. Fails if the file has fewer bytes left.
     fn fill(&mut self, mut bytes: &mut [u8]) -> Result<()> {
         while !bytes.is_empty() {
             if self.at == self.end {
@@ -345,7 +345,7 @@ impl SpillReader {
         Ok(())
     }
 
-    /// Reads the number of items that follow. Fails if the file is too short for them.
+    /// Reads the number of the items that follow, each of `item_bytes` bytes. Fails if fewer bytes are left.
     fn read_length(&mut self, item_bytes: usize) -> Result<usize> {
         let count: u64 = self.read_record()?.ok_or_else(|| self.changed_error())?;
         let left = self.on_disk + (self.end - self.at) as u64;
@@ -355,7 +355,7 @@ impl SpillReader {
         }
     }
 
-    /// Refills the buffer so that at least `min_bytes` unconsumed bytes are available.
+    /// Reads from the disk until the buffer has at least `min_bytes` bytes for the caller.
     #[cold]
     #[inline(never)]
     fn refill(&mut self, min_bytes: usize) -> Result<()> {

@@ -85,13 +85,15 @@ impl<A: FixedSize> Sortable for (Vec<u8>, A) {
     }
 }
 
-/// Number of runs of about the same length that are merged into one, and so of files that are open at the same time.
+/// Number of runs of about the same length that are merged into one longer run. A larger number means fewer merges, but
+/// more files that are open at the same time.
 const MERGE_RUNS: usize = 32;
 /// Maximum size of the read buffer of a run, in bytes.
 const MAX_BUFFER_BYTES: usize = 1 << 18;
 /// Minimum size of the read buffer of a run, in bytes.
 const MIN_BUFFER_BYTES: usize = 1 << 13;
-/// Lower bound of the memory limit, as a number of records without their heap memory.
+/// Minimum number of records that the memory limit allows, not counting heap memory of the records. A lower limit is
+/// raised to it.
 const MIN_RECORDS: usize = 1024;
 
 /// Sorts records. Records beyond its memory go to sorted runs in temporary files.
@@ -103,9 +105,10 @@ pub struct Sorter<R> {
     /// Memory of the buffered records in bytes.
     used: usize,
     buffer: Vec<R>,
-    /// Runs on disk, each with the number of merges that led to it. These numbers never increase along the list.
+    /// Runs on disk, oldest first, each with its level: 0 if it was written from memory, else one more than that of the
+    /// runs that it was merged from. No run has a higher level than an older run.
     runs: Vec<(u32, SpillFile)>,
-    /// Callback that can cancel the sort while records are written.
+    /// Callback that can cancel the sort. It is called while records are written to runs.
     progress: Option<ProgressCallback>,
 }
 
@@ -199,7 +202,7 @@ impl<R: Sortable> Sorter<R> {
         file.finish()
     }
 
-    /// Sorts the buffered records in memory. If there are runs on disk, writes the buffered records to another run.
+    /// Completes the sort of the buffered records. If there are runs on disk, the buffered records become another run.
     fn complete(&mut self) -> Result<()> {
         match self.runs.is_empty() {
             true => self.sort(),
@@ -211,7 +214,8 @@ impl<R: Sortable> Sorter<R> {
     /// Returns all records in order, including equal ones. They can be read once.
     ///
     /// # Errors
-    /// See [`Sorter::push`]; also an error if a file cannot be read. Items of the iterator can be the same errors.
+    /// The errors of [`Sorter::push`]; [`Error::Io`](crate::Error::Io) if a file cannot be read. If reading fails later,
+    /// the iterator returns the error as an item.
     pub fn finish(mut self) -> Result<SortedRecords<R>> {
         self.complete()?;
         if self.runs.is_empty() {
@@ -291,7 +295,7 @@ impl<R: Sortable> Iterator for SortedRecords<R> {
 #[derive(Debug)]
 pub struct Merge<R> {
     runs: Vec<SpillReader>,
-    /// Next record of each unfinished run, with the number of the run.
+    /// Next record of each run that has more records, with the number of the run.
     heads: BinaryHeap<Reverse<(R, usize)>>,
 }
 

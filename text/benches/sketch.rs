@@ -1,6 +1,6 @@
-//! Measures the time to compute the 512 minima of a MinHash signature, for sets of several sizes. Compares the two algorithms that
-//! the implementation combines: [`Minima`] and [`Rounds`]. Prints a Markdown table of microseconds per set, the fastest of several
-//! repetitions.
+//! Measures the time to compute the 512 minima of a MinHash signature, for sets of several sizes. Compares the library's algorithm
+//! (`simstore_text::minhash`) with the two algorithms that it combines, [`Minima`] and [`Rounds`]. Prints a Markdown table of
+//! microseconds per set, the fastest of several repetitions.
 //!
 //! `SIMSTORE_CPU=v3 cargo bench -p simstore-text --bench sketch`; v1, v3 and v4 limit the instruction set.
 
@@ -23,7 +23,8 @@ fn random(state: &mut u64) -> u64 {
     word ^ (word >> 31)
 }
 
-/// Constants of the hash functions `member * odd + add`. The arrays have 32-bit constants for [`Minima`], one for each position.
+/// Constants of the hash functions `member * odd + add`. The arrays `odd` and `add` have the 32-bit constants of [`Minima`], one
+/// for each position.
 struct SignatureConstants {
     odd: [u32; POSITIONS],
     add: [u32; POSITIONS],
@@ -45,7 +46,7 @@ impl SignatureConstants {
     }
 }
 
-/// Computes the minimum of each position over all members.
+/// Algorithm that hashes each member of the set once for each position, and takes the least hash of a position as its minimum.
 struct Minima<'a>(&'a [u64], &'a SignatureConstants);
 
 impl Kernel for Minima<'_> {
@@ -70,8 +71,8 @@ impl Kernel for Minima<'_> {
     }
 }
 
-/// In each round, assigns each member to one position. Stops when every position has a member. For positions that are still empty
-/// after 512 rounds, computes the minimum over all members.
+/// Algorithm that assigns each member of the set to one position in each round. Stops when every position has a member, or after
+/// 512 rounds. Then computes the minima of the positions that are still empty over all members.
 struct Rounds<'a>(&'a [u64], &'a SignatureConstants);
 
 impl Kernel for Rounds<'_> {

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use simstore_text::{Profile, SignatureSteps};
 
-/// Timing rounds. The fastest round of a step counts.
+/// Number of times that each step is measured. The fastest time is printed.
 const ROUNDS: usize = 7;
 
 type BoxError = Box<dyn std::error::Error>;

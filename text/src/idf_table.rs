@@ -13,9 +13,9 @@ const MAX_IDF: f64 = 255.0;
 
 /// A table of inverse document frequencies (IDF).
 ///
-/// A missing feature has the lower median of the table's IDFs, as in jieba. The largest IDF would also fit, since missing features
-/// are rare. But rare features are often misspelt words, numbers and names: near-duplicates often differ in them. They should not
-/// outweigh the features that near-duplicates share.
+/// A feature missing from the table has the lower median of the table's IDFs, as in jieba. The table's largest IDF would be the
+/// better estimate, since missing features are rare. But rare features are often misspelt words, numbers and names, in which
+/// near-duplicates often differ. They should not outweigh the features that near-duplicates share.
 #[derive(Debug)]
 pub(crate) struct IdfTable {
     features: HashMap<Box<str>, f64>,

@@ -10,7 +10,7 @@ pub fn jaccard(a: &[u64], b: &[u64]) -> f64 {
     jaccard_at_least(a, b, 0.0).unwrap_or_default()
 }
 
-/// Merge steps between checks whether enough common members can still be found.
+/// Number of merge steps between two checks whether the sets can still have enough common members.
 const MERGE_STEPS: usize = 32;
 
 /// Returns the [`jaccard`](fn@crate::jaccard) similarity of two ascending sets if it is at least `min_similarity`, otherwise

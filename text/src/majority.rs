@@ -1,6 +1,7 @@
 //! Bitwise majority of many hashes: the simhash of features of equal weight.
 
-/// Number of bit planes. Bit b of plane p is bit p of the counter for bit b, so a counter counts up to 2^40 - 1.
+/// Number of binary digits of a counter, which counts up to 2^40 - 1. For each of the 64 bit positions, a counter counts the hashes
+/// that have this bit set. Bit b of plane p is the binary digit p of the counter for bit position b.
 const PLANES: usize = 40;
 /// Number of hashes that are added to the counters in one step.
 const CHUNK_HASHES: usize = 8;

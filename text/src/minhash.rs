@@ -15,7 +15,7 @@ pub(crate) const SIGNATURE_BITS: usize = 64 * BANDS;
 
 /// Number of rounds. In each round, each word (the hash of a member) is a candidate for the minimum of one position.
 const ROUNDS: usize = 4;
-/// Up to this number of words, the minima over all words are computed for every position. With more words, it is faster to
+/// Maximum number of words for which the minima over all words are computed for every position. With more words, it is faster to
 /// compute them only for the positions that the rounds leave empty.
 const ALL_POSITIONS_MAX_WORDS: usize = 64;
 

@@ -50,11 +50,11 @@ const CODE_NAME: &str = "code,weights=none";
 ///
 /// | option of tokenizers that use words | |
 /// |---|---|
-/// | `is_segmented` | dictionaries segment Thai, Lao, Khmer and Burmese, which have no spaces between words, into words; by default each character is a word |
+/// | `segmented` | dictionaries segment Thai, Lao, Khmer and Burmese, which have no spaces between words, into words; by default each character is a word |
 ///
 /// | option of `auto` and `jieba-N` | |
 /// |---|---|
-/// | `is_search_mode` | words inside long words count too, as in jieba's search mode |
+/// | `search` | words inside long words count too, as in jieba's search mode |
 /// | `dictionary=CHECKSUM` | adds words to jieba's dictionary: [`Resources::dictionary`] |
 /// | `stop-words=CHECKSUM` | excludes more words from the keywords: [`Resources::stop_words`] |
 /// | `idf=CHECKSUM` | replaces jieba's IDF table: [`Resources::idf`]; other tokenizers need `weights=idf` or `weights=levels` too |

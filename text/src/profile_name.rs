@@ -47,7 +47,7 @@ const MARKUP_OPTIONS: [(&str, Markup); 3] =
 /// Options of earlier versions, with their replacements.
 const REPLACED_OPTIONS: [(&str, &str); 2] = [("strip-markup", "plain-text"), ("strip-html", "html-text")];
 
-/// Name of [`Tokenizer::ByScript`], the only one with a hyphen but no number.
+/// Name of [`Tokenizer::ByScript`]: the only tokenizer name in which no number follows the hyphen.
 const BY_SCRIPT: &str = "by-script";
 
 fn bad_argument<T>(reason: impl Into<String>) -> Result<T> {

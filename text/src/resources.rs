@@ -16,8 +16,8 @@ pub struct Resources {
     /// user dictionaries. A word without a frequency gets a frequency high enough that jieba does not split the word. Tags are
     /// ignored.
     pub dictionary: Option<Resource>,
-    /// Inverse document frequencies from 0 to 255: lines `feature<TAB>idf`, as [`IdfRow`](crate::IdfRow) writes them, or `word
-    /// idf`, as in jieba's tables.
+    /// Inverse document frequencies from 0 to 255: lines `feature<TAB>idf`, as [`IdfRow`](crate::IdfRow) writes them, or lines
+    /// `word idf`, as in jieba's tables.
     pub idf: Option<Resource>,
     /// Stop words in addition to jieba's own, one per line.
     pub stop_words: Option<Resource>,

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::random::random;
 
-/// Increment of SplitMix64's state for each number. With it, any number is generated without the previous ones.
+/// Increment of SplitMix64's state for each number. The state of number `i` is the seed plus `i` increments, so any number
+/// is generated without the previous ones.
 const SPLITMIX_INCREMENT: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Seed of the random fingerprints.
 const SEED: u64 = 1;
@@ -136,7 +137,7 @@ pub(crate) struct QuerySets {
 }
 
 impl QuerySets {
-    /// Generates two sets of `each` queries, and a fifth of `each` queries to warm up.
+    /// Generates the two timed sets with `each` queries, and the warm-up set with a fifth as many.
     pub(crate) fn generate(
         source: &FingerprintSource,
         count: usize,

@@ -2,8 +2,8 @@
 //!
 //! The only `unsafe` is the call of a function compiled for processor features that were just detected.
 
-/// Fingerprints in a chunk. Most chunks have no match, so a first pass only computes the smallest distance in the
-/// chunk.
+/// Number of fingerprints in a chunk. Most chunks have no match, so the scan first computes only the smallest distance
+/// in a chunk, and looks for matches only if this distance is small enough.
 const CHUNK_LEN: usize = 512;
 
 /// Appends the positions of the fingerprints within `distance` bits of the query.
@@ -36,7 +36,8 @@ fn find_near_popcnt(fingerprints: &[u64], query: u64, distance: u32, positions: 
     find_near_portable(fingerprints, query, distance, positions);
 }
 
-/// Portable version. The functions above inline it and so compile it for their processor features.
+/// Portable version of [`find_near`]. The versions for processor features inline it, so it is compiled for these
+/// features too.
 #[inline(always)]
 fn find_near_portable(fingerprints: &[u64], query: u64, distance: u32, positions: &mut Vec<usize>) {
     let distance = u64::from(distance);

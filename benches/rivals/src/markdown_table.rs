@@ -1,6 +1,6 @@
 //! Markdown tables, one line at a time: a run takes long, so each row is printed as soon as it is measured.
 
-/// Formats the two header lines.
+/// Formats the line of column names and the line of dashes below it.
 pub(crate) fn header(columns: &[&str]) -> String {
     format!("| {} |\n|{}", columns.join(" | "), "---|".repeat(columns.len()))
 }

@@ -24,7 +24,7 @@ pub(crate) struct QueryJob {
     pub(crate) queries: usize,
     /// Time limit of a set of queries, in seconds.
     pub(crate) seconds: f64,
-    /// Correct matches of a sample of the queries, for the recall.
+    /// Correct matches of some queries, to compute the recall.
     pub(crate) truth: Vec<ExpectedMatches>,
 }
 
@@ -38,12 +38,12 @@ pub(crate) struct ExpectedMatches {
 /// Measurements of one index.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct QueryRow {
-    /// Plan that the index chose; `None` if the index specification names it.
+    /// Name of the plan that the index chose; `None` if the index specification fixes it.
     chosen_plan: Option<String>,
-    /// Whether and how matches name documents ([`HammingIndex::id_kind`]).
+    /// Whether the index stores ids, and of which type ([`HammingIndex::id_kind`]).
     id_kind: String,
     build_seconds: f64,
-    /// Bytes in memory per fingerprint.
+    /// Bytes of memory that the index takes per fingerprint, for queries at full speed.
     resident_bytes_each: f64,
     /// Bytes on disk per fingerprint; `None` if the index cannot be stored on disk.
     disk_bytes_each: Option<f64>,

@@ -13,8 +13,8 @@ pub(crate) struct JaccardPair {
     pub(crate) similarity: f64,
 }
 
-/// Returns all pairs of sets with a Jaccard similarity of at least `least`, ordered by `(a, b)`. The elements of
-/// a set are ascending and distinct; `least` is above 0. An empty set has no pairs.
+/// Returns all pairs of sets with a Jaccard similarity of at least `least`, which is above 0. The pairs are ordered by
+/// `(a, b)`. The elements of a set must be ascending and distinct. An empty set is in no pair.
 pub(crate) fn similar_pairs(sets: &[Vec<u64>], least: f64) -> Vec<JaccardPair> {
     // Sets in order of size have ranks. A set of n elements is similar only to sets of at least `least * n`
     // elements, so each set is compared with smaller ranks from the first such set on.
@@ -55,8 +55,8 @@ pub(crate) fn similar_pairs(sets: &[Vec<u64>], least: f64) -> Vec<JaccardPair> {
     pairs
 }
 
-/// Builds the posting list of each element: the ranks of its sets, ascending. Also returns, for each set, the
-/// numbers of its elements' lists, without lists of only one set.
+/// Builds a posting list for each element: the positions in `by_size` of the sets that contain it, ascending. Also
+/// returns, for each set, the numbers of the posting lists of its elements, without lists that have only this set.
 fn build_postings(sets: &[Vec<u64>], by_size: &[u32]) -> (Vec<Vec<u32>>, Vec<Vec<u32>>) {
     let mut list_numbers: HashMap<u64, u32> = HashMap::new();
     let mut lists: Vec<Vec<u32>> = Vec::new();

@@ -10,15 +10,17 @@ use crate::random::random;
 const BATCH_DOCUMENTS: u64 = 1 << 13;
 /// Length of a shingle, in words.
 const SHINGLE_WORDS: usize = 3;
-/// Width of a word number, in bits. Every number except the largest is a word.
+/// Width of the number of a word, in bits. Every number of this width except the largest is a word.
 const WORD_BITS: u32 = 16;
-/// Limit of rejected edits in a row. An edit is rejected if it would leave the similarity unchanged, or below the target. After
-/// this many, words are appended instead.
+/// Maximum number of successive rejected edits, after which words are appended instead. An edit is rejected if the similarity
+/// would not change, or would be less than the target.
 const MAX_REJECTED_EDITS: u32 = 24;
 
-/// Random documents of made-up words. As in natural text, word frequencies follow Zipf's law (by octaves); the most frequent
-/// word is about 6% of all words. A document is a function of the seed and its number, so no document is kept in memory
-/// to be copied.
+/// Random documents of made-up words. As in natural text, word frequencies follow Zipf's law approximately: word numbers from
+/// `2^i - 1` to `2^(i + 1) - 2`, an octave, are equally frequent. The most frequent word is about 6% of all words.
+///
+/// The seed and the number of a document determine its words. So an original is generated again for each copy, and no
+/// document is kept in memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RandomDocuments {
     /// Number of documents.
@@ -115,7 +117,8 @@ impl RandomDocuments {
         RandomDocument { id, text: format_text(&words), copy: Some(CopySource { original, similarity }) }
     }
 
-    /// Returns the random state for editing if the document is a copy. The first document is never a copy.
+    /// Returns the state of the random numbers for the edits of a copy; `None` if the document is not a copy. The first
+    /// document is never a copy.
     fn copy_state(&self, id: u64) -> Option<u64> {
         let mut state = self.state(id);
         (fraction(&mut state) < self.copies && id > 0).then_some(state)
@@ -145,7 +148,8 @@ fn below(end: u64, state: &mut u64) -> u64 {
     ((u128::from(random(state)) * u128::from(end)) >> 64) as u64
 }
 
-/// Draws a word number. All 16 octaves are equally likely: octave `i` has the numbers from `2^i - 1` to `2^(i + 1) - 2`.
+/// Draws the number of a word. First draws one of the 16 octaves, all equally likely; octave `i` has the numbers from
+/// `2^i - 1` to `2^(i + 1) - 2`.
 fn random_word(state: &mut u64) -> u32 {
     let drawn = random(state);
     let octave = 1 << ((drawn >> 32) % u64::from(WORD_BITS));
@@ -154,7 +158,7 @@ fn random_word(state: &mut u64) -> u32 {
 
 /// Edits a copy until its similarity to the original is as near to `target` as possible. Returns the words and the similarity.
 ///
-/// First edits at random places while the similarity stays at or above the target, then appends words.
+/// First makes random edits that keep the similarity at or above the target. When these fail, appends words.
 fn edit_to_similarity(original: &[u32], target: f64, state: &mut u64) -> (Vec<u32>, f64) {
     let shingles_of_original = shingles(original);
     let similarity_of = |words: &[u32]| jaccard(&shingles_of_original, &shingles(words));
@@ -182,7 +186,8 @@ fn edit_to_similarity(original: &[u32], target: f64, state: &mut u64) -> (Vec<u3
     (words, similarity)
 }
 
-/// Replaces, inserts or removes a word at a random place, or appends or removes the last word, which changes the fewest shingles.
+/// Makes one random edit: replaces, inserts or removes a word at a random place, appends a word, or removes the last word.
+/// Edits of the last word change the fewest shingles.
 fn edit_once(words: &mut Vec<u32>, state: &mut u64) {
     let place = below(words.len() as u64, state) as usize;
     match below(6, state) {

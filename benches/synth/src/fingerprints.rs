@@ -6,7 +6,7 @@ use crate::random::random;
 
 /// Maximum number of fingerprints in a slice.
 const SLICE_FINGERPRINTS: u64 = 1 << 16;
-/// Slices in one batch. The next batch is generated while the previous one is written.
+/// Number of slices in one batch. While one batch is written, the next one is generated.
 const BATCH_SLICES: u64 = 32;
 
 /// Distinct random 64-bit fingerprints. The same seed gives the same fingerprints.
@@ -80,7 +80,7 @@ impl RandomFingerprints {
         queries
     }
 
-    /// Start of slice `number` if `whole` is split into all slices.
+    /// Divides the numbers from 0 to `whole` into [`Self::slices`] equal ranges. Returns the start of range `number`.
     fn slice_start(&self, number: u64, whole: u128) -> u128 {
         // Dividing first keeps all intermediate values within 128 bits.
         let slices = u128::from(self.slices);
@@ -122,7 +122,7 @@ fn exponential(state: &mut u64) -> f64 {
     -uniform.ln()
 }
 
-/// Draws random bits under a mask. If the mask is 0, draws no random number.
+/// Returns a random number whose bits outside `mask` are 0. If `mask` is 0, returns 0 and does not change `state`.
 fn random_if(mask: u64, state: &mut u64) -> u64 {
     if mask == 0 { 0 } else { random(state) & mask }
 }

@@ -133,7 +133,8 @@ impl fmt::Display for CodecChoice {
     }
 }
 
-/// Returns the codec and, with `--codec auto`, the objective that replaces it by the best codec.
+/// Returns the codec of the new store. For `--codec auto`, the codec is preliminary: the build chooses the best one for the
+/// returned objective.
 pub(super) fn codec_and_objective(args: &BuildArgs) -> CommandResult<(Codec, Option<CodecObjective>)> {
     match args.codec {
         CodecChoice::Auto => Ok((Codec::default(), args.codec_objective.or(Some(CodecObjective::Size)))),

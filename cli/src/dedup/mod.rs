@@ -36,7 +36,8 @@ Examples:
   simstore dedup --sample-pairs=4 samples/en.jsonl
   simstore dedup --against seen.simstore --add --output new.jsonl samples/en.jsonl";
 
-/// Headings of options in the help, in this order after the options without a heading.
+/// Heading of a group of options. The help shows the options without a heading first, then the groups in the order of
+/// these constants.
 const DUPLICATES_HEADING: &str = "What counts as a duplicate";
 const FINGERPRINTS_HEADING: &str = "Compare fingerprints instead of texts";
 const LARGE_INPUTS_HEADING: &str = "Large inputs";
@@ -311,7 +312,7 @@ fn is_count_without_file(input: &Path) -> bool {
     input.to_str().is_some_and(|name| name.parse::<usize>().is_ok()) && !input.exists()
 }
 
-/// Processes the parts of one shard.
+/// Runs `dedup --shard`: processes the parts of the input that belong to one shard, and prints a summary.
 fn make_shard(
     config: &DedupConfig,
     inputs: &Inputs,

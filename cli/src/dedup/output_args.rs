@@ -9,7 +9,7 @@ use simstore_dedup::Outputs;
 
 use crate::output::{ClosableStdout, UNFINISHED_OUTPUTS};
 
-/// Heading of the less common of these options in the help.
+/// Heading in the help for the options that name less common output files.
 pub(super) const RESULT_FILES_HEADING: &str =
     "Results in files (`-` is standard output; a file appears when it is complete)";
 
@@ -17,8 +17,7 @@ pub(super) const RESULT_FILES_HEADING: &str =
 #[derive(Debug, Args)]
 #[command(next_help_heading = RESULT_FILES_HEADING)]
 pub(super) struct OutputArgs {
-    /// Write the input without duplicates, byte for byte. For text files: a list of their paths; with a name ending in /, copies of the
-    /// files
+    /// Write the kept documents, unchanged. For text files: write a list of their paths, or copies of the files if FILE ends in /
     #[arg(long, short, value_name = "FILE", help_heading = None::<&str>)]
     output: Option<PathBuf>,
     /// Write a table of clusters: id, cluster, representative (the kept document), similarity
@@ -51,8 +50,8 @@ pub(super) struct OutputArgs {
 }
 
 impl OutputArgs {
-    /// Returns the requested outputs. If there are several, or if documents are added to a store, the run continues after the reader of
-    /// standard output closes it, and `is_stdout_closed` becomes true.
+    /// Returns the requested outputs. If the reader of standard output closes it, the run normally stops. If there are several outputs, or
+    /// if documents are added to a store, the run continues instead, and `is_stdout_closed` becomes true.
     pub(super) fn outputs(
         &self,
         json: bool,

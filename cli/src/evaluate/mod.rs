@@ -85,7 +85,7 @@ pub(crate) struct EvaluateArgs {
     /// Number of documents in the corpus to recommend a distance for, such as 8e9, 100M or 1_000_000
     #[arg(long, value_name = "N", default_value = "1M", value_parser = parse_count)]
     documents: u64,
-    /// Random pairs with at least this Jaccard similarity of word 3-grams, 0 to 1, are not counted as false
+    /// Random pairs with at least this Jaccard similarity of word 3-grams, 0 to 1, do not count as false pairs
     #[arg(long, value_name = "S", default_value = "0.8")]
     alike_from: f64,
     /// Also show recall and precision of `dedup --similar S`; repeatable; S is at least --alike-from

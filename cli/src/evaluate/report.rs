@@ -191,8 +191,8 @@ fn verified_line(evaluation: &Evaluation, curve: &ProfileCurve) -> String {
     )
 }
 
-/// Returns the recommendation, or explains why nothing is good enough and suggests an alternative. `noun` is the thing to choose: distance
-/// or profile.
+/// Returns a sentence that recommends a distance. If none is good enough, explains why and suggests an alternative; this
+/// sentence calls the choice by `noun`, "distance" or "profile".
 fn recommendation_line(evaluation: &Evaluation, curve: &ProfileCurve, noun: &str) -> String {
     let corpus = format_count_of(evaluation.documents, "document");
     let quality = |point: &CurvePoint| {

@@ -33,8 +33,9 @@ pub(crate) fn find_table<F: Fingerprint>(segment: &Segment<F>, table: usize) -> 
     })
 }
 
-/// Draws a histogram of the fingerprints of a table. For `all-differences` it counts the symbols of the blocks; for `gap`, the top bits of
-/// the differences to the previous fingerprint; for other codecs, the first bits that differ from it.
+/// Draws a histogram of how the fingerprints of a table are coded. For codec `all-differences`, it counts the symbols in the
+/// blocks. For `gap`, it counts fingerprints by the top bit of the numeric difference to the previous fingerprint; for other
+/// codecs, by the first bit that differs from the previous fingerprint.
 pub(crate) fn print_histogram<F: Fingerprint>(
     output: &mut Output,
     table: &Table<F>,
@@ -55,7 +56,9 @@ pub(crate) fn print_histogram<F: Fingerprint>(
     output.write_with(|mut out| histogram::draw(&mut out, &counts))
 }
 
-/// Draws a line for each h: the percentage of gaps, and of each number of further differing bits. `sampling` describes the sampled blocks.
+/// Draws a line for each position of the coded bit ([`SymbolCount::h`]): the percentage of fingerprints coded as gaps, and
+/// the percentage for each number of further differing bits. `number` is the number of the table. `sampling` tells in the
+/// title which blocks were counted.
 fn print_symbols(output: &mut Output, symbols: &[SymbolCount], number: usize, sampling: &str) -> Result<()> {
     let column = |symbol: &SymbolCount| symbol.differing.map_or(0, |differing| 1 + differing as usize);
     let columns = symbols.iter().map(column).max().unwrap_or(0) + 1;
@@ -204,7 +207,9 @@ pub(crate) fn print_block<F: Fingerprint>(
     Ok(())
 }
 
-/// Describes the coding of a fingerprint in codec `all-differences`: `gap 33`, `differs in 33 and 2 more, 4 back`.
+/// Describes how codec `all-differences` codes a fingerprint. `gap 33` is a numeric difference from the previous fingerprint,
+/// with top bit 2^33. `differs in 33 and 2 more, 4 back` means that bit 2^33 and two lower bits differ from the fingerprint
+/// four places before the previous one.
 fn format_coding(&Coding { h, differing, back }: &Coding) -> String {
     let differs = match differing {
         None => return format!("gap {h}"),
@@ -214,7 +219,8 @@ fn format_coding(&Coding { h, differing, back }: &Coding) -> String {
     if back == 0 { differs } else { format!("{differs}, {back} back") }
 }
 
-/// Formats the bit order of a table: the original bits of the prefix, then the others. Consecutive bits form a range: `32-63 | 0-31`.
+/// Formats the order of the bits in a table's permuted fingerprints, such as `32-63 | 0-31`: the original positions of the
+/// prefix bits, then the original positions of all other bits. Consecutive positions form a range.
 pub(crate) fn format_bit_order<F: Fingerprint>(plan: &TablePlan<F>) -> String {
     let (prefix, rest) = plan.permutation.sources().split_at(plan.prefix_bits as usize);
     let parts = [prefix, rest].into_iter().filter(|bits| !bits.is_empty());

@@ -97,12 +97,12 @@ impl CommandCase {
         }
     }
 
-    /// Returns the output of the line that prints the state.
+    /// Runs the bash line `print_state` in the folder. Returns its output, which describes the state after the command.
     pub(crate) fn state(&self, folder: &TestFolder) -> String {
         folder.output_of(self.print_state)
     }
 
-    /// Returns the state in a subfolder.
+    /// Like [`state`](Self::state), in the subfolder `below`.
     pub(crate) fn state_in(&self, folder: &TestFolder, below: &str) -> String {
         folder.output_of(&format!("cd {below}; {}", self.print_state))
     }

@@ -8,7 +8,7 @@ use super::{disturb, repetitions, wait_for_exit};
 use crate::Random;
 
 /// Starts each command, sends it `signal` after a random part of its usual duration, and runs it again.
-/// `default` is the number of repetitions for each command.
+/// `default` is the number of repetitions for each command, unless `SIMSTORE_ATTACKS` sets another.
 fn kill_each_command(signal: &str, default: u64, seed: u64) {
     let mut random = Random(seed);
     for case in CASES {

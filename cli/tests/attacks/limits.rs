@@ -6,8 +6,8 @@ use super::cases::{CASES, CommandCase};
 use super::{disturb, repetitions};
 use crate::{Random, TestFolder};
 
-/// Runs each command after a random `ulimit` line from `limit`. `default` is the number of repetitions for
-/// each command.
+/// Runs each command under a random limit: `limit` returns a bash line with `ulimit`. `default` is the number of
+/// repetitions for each command, unless `SIMSTORE_ATTACKS` sets another.
 fn run_under_limit(default: u64, seed: u64, limit: impl Fn(&mut Random) -> String) {
     let mut random = Random(seed);
     for case in CASES {

@@ -24,12 +24,12 @@ const BATCH_DOCUMENTS: usize = 1024;
 const BATCH_FILES: usize = 64;
 /// Number of documents whose ids are looked up together.
 const ID_BATCH_DOCUMENTS: usize = 1 << 17;
-/// Size in the log after which a batch is written, in bytes.
+/// Size at which a batch is written, in bytes of the log.
 const BATCH_BYTES: usize = 1 << 20;
 
 /// The file whose documents are being added.
 struct OpenFile {
-    /// Index in [`SourceFiles::to_read`].
+    /// Index of the file in [`SourceFiles::to_read`].
     index: usize,
     checkpoint: ReadCheckpoint,
 }
@@ -42,9 +42,9 @@ pub(super) struct DocumentAdder<'a, F: Fingerprint, L> {
     duplicate_observer: &'a mut L,
     open_file: Option<OpenFile>,
     batch: Transaction<'a, F>,
-    /// Documents taken since the last write.
+    /// Number of new documents read since the last write, including documents that are not inserted, such as duplicates.
     pending: usize,
-    /// Documents in the batch.
+    /// Number of documents inserted in the batch.
     in_batch: u64,
     /// Checkpoints changed since the last write, by key of the file.
     checkpoints: BTreeMap<&'a str, ReadCheckpoint>,
@@ -102,7 +102,7 @@ impl<'a, F: Fingerprint, L: DuplicateObserver<F>> DocumentAdder<'a, F, L> {
         })
     }
 
-    /// Adds the next document. Documents of a file come in order.
+    /// Adds the next document. The documents of a file must be passed in their order.
     pub(super) fn take(&mut self, item: Item<F>) -> Result<()> {
         self.has_failed = true;
         self.process(item)?;
@@ -315,7 +315,7 @@ impl<'a, F: Fingerprint, L: DuplicateObserver<F>> DocumentAdder<'a, F, L> {
         Ok(())
     }
 
-    /// Skips a document that was already counted as read, or returns its error.
+    /// Handles the error of a document that was already counted as read: counts it as malformed instead, or returns the error.
     fn reject(&mut self, error: Error) -> Result<()> {
         self.malformed.handle(error)?;
         self.added.counts.read -= 1;
@@ -328,8 +328,8 @@ impl<'a, F: Fingerprint, L: DuplicateObserver<F>> DocumentAdder<'a, F, L> {
         self.options.reread || self.open_file.as_ref().is_some_and(has_changed)
     }
 
-    /// Adds the checkpoints of files to the batch. First flushes the duplicate observer, because later calls do not report
-    /// these documents again.
+    /// Adds the checkpoints of files to the batch. First flushes the duplicate observer, because once the checkpoints are
+    /// written, no later call reports the same duplicates again.
     fn record_checkpoints(&mut self) -> Result<()> {
         self.duplicate_observer.flush()?;
         for (key, checkpoint) in std::mem::take(&mut self.checkpoints) {
@@ -338,8 +338,8 @@ impl<'a, F: Fingerprint, L: DuplicateObserver<F>> DocumentAdder<'a, F, L> {
         Ok(())
     }
 
-    /// Writes the batch, unless the stored matches of its fingerprints make it a duplicate. In this case, returns these
-    /// matches.
+    /// Writes the batch, unless `is_duplicate` returns true for the stored matches of its fingerprints. In this case, drops
+    /// the batch and returns these matches.
     fn write_unless(
         &mut self,
         mut is_duplicate: impl FnMut(Option<&SimilarLookup>, &[Match<F>]) -> Result<bool>,

@@ -26,9 +26,9 @@ pub use self::same_id::SameIdPolicy;
 /// Adds documents or fingerprints to a store. The profile makes the fingerprints of documents.
 ///
 /// For each file, the store records the number of documents read and their checksum, atomically with the documents. If the
-/// same file is added again, only the documents after them are added, unless they have changed:
-/// - If only the last one has changed, such as an incomplete line, it is read again.
-/// - If others have changed, the whole file is read again.
+/// same file is added again, only the documents after the recorded ones are added. There are two exceptions:
+/// - If only the last recorded document has changed, such as an incomplete line, it is read again.
+/// - If other recorded documents have changed, the whole file is read again.
 ///
 /// A document that is stored with the same id and fingerprint is not stored twice.
 ///

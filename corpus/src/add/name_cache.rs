@@ -8,8 +8,9 @@ use xxhash_rust::xxh3::xxh3_128;
 /// Maximum number of cached names.
 const MAX_CACHED_NAMES: usize = 1 << 20;
 
-/// Names of all documents with the fingerprints that were added in this job. Many documents may share a fingerprint. Without
-/// a cache, looking up all their names for each of them would take quadratic time.
+/// Cache of document names. For each fingerprint that was added in this job, it has the names of all documents with this
+/// fingerprint. Many documents may share a fingerprint. Without the cache, adding each of them would look up the names of all
+/// others, which takes quadratic time.
 #[derive(Debug)]
 pub(super) struct NameCache<F: Fingerprint> {
     store: Snapshot<F>,

@@ -7,8 +7,8 @@ use simstore::Durability;
 /// Options for adding documents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AddOptions {
-    /// Add only new documents: no stored fingerprint is within the distance or, in a store of similar documents, no
-    /// stored document is similar. Requires [`SameIdPolicy::KeepBoth`].
+    /// Add a document only if no stored fingerprint is within the store's distance or, in a store of similar documents, only
+    /// if no stored document is similar. Requires [`SameIdPolicy::KeepBoth`].
     pub if_new: bool,
     /// How to treat a document whose id is stored with another fingerprint.
     pub same_id: SameIdPolicy,
@@ -27,16 +27,16 @@ pub struct AddOptions {
 pub struct AddResult {
     /// Counts of all documents in the inputs, including those read by earlier calls.
     pub counts: InputCounts,
-    /// Documents that were stored.
+    /// Number of documents that this call stored.
     pub added: u64,
-    /// Documents not stored because a similar one is stored, with [`AddOptions::if_new`].
+    /// Number of documents not stored because a near-duplicate is already stored. 0 without [`AddOptions::if_new`].
     pub duplicates: u64,
-    /// Documents that replaced others with the same id, with [`SameIdPolicy::Replace`].
+    /// Number of documents that replaced others with the same id. 0 without [`SameIdPolicy::Replace`].
     pub replaced: u64,
-    /// Documents already stored with the same id and fingerprint.
+    /// Number of documents not stored because they are already stored with the same id and fingerprint.
     pub already_stored: u64,
-    /// Documents read by an earlier call, and not read again.
+    /// Number of documents that an earlier call has read, and that were therefore not added again.
     pub previously_read: u64,
-    /// Files whose documents have changed since the last call.
+    /// Number of files with changes in the documents that an earlier call has read.
     pub changed_files: u64,
 }

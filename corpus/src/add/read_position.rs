@@ -22,7 +22,7 @@ pub(super) struct ReadCheckpoint {
 }
 
 impl ReadCheckpoint {
-    /// Number of encoded 64-bit fields.
+    /// Number of 64-bit fields of an encoded [`ReadCheckpoint`].
     const FIELDS: usize = 6;
 
     /// Adds the next document, by its line and its checksum.

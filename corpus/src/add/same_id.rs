@@ -1,4 +1,4 @@
-//! Pairs of fingerprint and id that are already stored under the ids of added documents.
+//! Finds the pairs of fingerprint and id that a store already has for the ids of new documents.
 
 use std::collections::{HashMap, HashSet};
 

@@ -8,7 +8,8 @@ use simstore_text::{DocumentComparer, DocumentNameIndex, EncodedDocument, Signat
 use crate::Item;
 use simstore_io::DocumentId;
 
-/// Number of written documents after which training a compression dictionary is tried again, until there are enough texts.
+/// Number of documents written between two attempts to train a compression dictionary. An attempt fails while the store has
+/// too few texts.
 const DICTIONARY_RETRY_DOCUMENTS: u64 = 1000;
 
 /// Search for similar documents in the store, and in the batch that is not written yet.
@@ -102,8 +103,8 @@ impl SimilarLookup {
         }
     }
 
-    /// Key of a pending document: its name, or else its id. If texts may share a name, the key includes the hash of the
-    /// text's signature.
+    /// Returns the key of a document in `pending`: its name or, without a name, its id. If different texts may have the same
+    /// name, a key with a name includes the hash of the text's signature.
     fn key(&self, id: u64, name: Option<&str>, signature: &Signature) -> (Option<u128>, DocumentId) {
         match name {
             None => (None, DocumentId::Number(id)),
@@ -114,7 +115,8 @@ impl SimilarLookup {
         }
     }
 
-    /// Clears the pending documents after all `documents` of the batch were written.
+    /// Clears the pending documents, after a batch of `documents` documents was written. Tries to train a compression
+    /// dictionary if enough documents were written since the last attempt.
     pub(super) fn batch_written<F: Fingerprint>(&mut self, store: &Store<F>, documents: u64) -> Result<()> {
         self.pending.clear();
         if let Some(documents_since_attempt) = &mut self.documents_since_attempt {

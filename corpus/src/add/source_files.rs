@@ -40,7 +40,7 @@ pub(super) struct SourceFiles {
     pub(super) to_read: Vec<SourceFile>,
     /// Index in `to_read` by path.
     indices: HashMap<PathBuf, usize>,
-    /// Number of documents in the other files, which have nothing new.
+    /// Number of documents in all files that are not in `to_read`, because they have nothing new.
     pub(super) read_before: u64,
     /// Number of files whose documents have changed since an earlier call.
     pub(super) changed: u64,
@@ -219,7 +219,8 @@ impl SourceFiles {
         report_read_diagnostics(listed, observer);
     }
 
-    /// Line of the last document of a file that is not read again; `None` for a member of an archive.
+    /// For a file: line of the last document that an earlier call has read and that is not added again; 0 if no document
+    /// is skipped in this way. For a member of an archive: `None`.
     pub(super) fn start_line(&self, path: &Path) -> Option<u64> {
         self.indices.get(path).map(|&place| self.to_read[place].start.line)
     }

@@ -57,11 +57,11 @@ pub(crate) struct ProfileDistances {
     pub(crate) random: DistanceHistogram,
     /// Random pairs whose texts were compared: all, or a sample, at each distance up to [`MAX_K`].
     pub(crate) verified: DistanceHistogram,
-    /// Pairs among `verified` whose texts are alike.
+    /// Pairs in `verified` whose texts are alike.
     pub(crate) alike: DistanceHistogram,
-    /// Texts without features.
+    /// Number of texts without features.
     pub(crate) empty: u64,
-    /// Labelled pairs with a text without features. No other field counts them.
+    /// Number of labelled pairs with a text without features. No other field counts such pairs.
     pub(crate) excluded: u64,
 }
 
@@ -70,18 +70,19 @@ pub(crate) struct ProfileDistances {
 pub struct CurvePoint {
     /// Distance, in bits.
     pub k: u32,
-    /// Positive pairs within k.
+    /// Number of positive pairs within k.
     pub positives: u64,
-    /// Labelled pairs within k that are not positive.
+    /// Number of labelled pairs within k that are not positive.
     pub negatives: u64,
-    /// Random pairs within k.
+    /// Number of random pairs within k.
     pub random: u64,
-    /// Random pairs within k whose texts are alike, and which are therefore not false. If only a sample of texts was
-    /// compared, this is an estimate.
+    /// Number of random pairs within k whose texts are alike. Such pairs are not false. The number is an estimate if only a
+    /// sample of the texts was compared.
     pub alike: u64,
     /// Share of the positive pairs that are within k.
     pub recall: f64,
-    /// Share of positive pairs among all pairs within k in the corpus, except alike ones; `None` if no pair is within k.
+    /// Predicted share of positive pairs among the pairs within k in the corpus. Random pairs that are alike do not count.
+    /// `None` if no pair is within k.
     pub precision: Option<f64>,
     /// Harmonic mean of recall and precision.
     pub f1: f64,
@@ -91,12 +92,13 @@ pub struct CurvePoint {
     pub false_pairs: Option<FalsePairs>,
 }
 
-/// Number of false pairs in a corpus whose documents resemble one another like the random pairs.
+/// Predicted number of false pairs within a distance k in a corpus. The prediction assumes that the share of false pairs
+/// among all pairs of the corpus is the same as among the random pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum FalsePairs {
     /// Expected number.
     Expected(f64),
-    /// Upper limit with 95% confidence, because no random pair within k was false.
+    /// Upper limit of the number with 95% confidence. Used if no random pair within k is false.
     AtMost(f64),
 }
 
@@ -105,31 +107,32 @@ pub enum FalsePairs {
 pub struct ProfileCurve {
     /// Name of the profile.
     pub profile: String,
-    /// Labelled pairs that are near-duplicates.
+    /// Number of labelled pairs that are near-duplicates.
     pub positives: u64,
-    /// Labelled pairs that are not near-duplicates.
+    /// Number of labelled pairs that are not near-duplicates.
     pub negatives: u64,
-    /// Random pairs, whose texts are of different documents.
+    /// Number of random pairs: pairs of texts of different documents.
     pub random: u64,
-    /// Random pairs within [`MAX_K`] whose texts were compared: all, or a sufficient sample at each distance.
+    /// Number of random pairs within [`MAX_K`] whose texts were compared: all pairs, or a sample at each distance.
     #[serde(rename = "looked_at")]
     pub verified: u64,
-    /// Labelled pairs with a text without features. The other counts exclude them.
+    /// Number of labelled pairs with a text without features. The other counts exclude such pairs.
     pub excluded: u64,
-    /// Texts without features.
+    /// Number of texts without features.
     pub empty: u64,
     /// Values for each distance from 0 to [`MAX_K`].
     pub points: Vec<CurvePoint>,
-    /// Distance with the largest F1 in the corpus; the smallest one of several.
+    /// Distance with the largest F1 in the corpus. If several distances have this F1, the smallest of them.
     pub best: u32,
-    /// Whether there are too few random pairs for a statement about the corpus. Even if none of them is within k, there may
-    /// be more false pairs than labelled pairs.
+    /// Whether there are too few random pairs for a statement about the corpus. If so, the corpus may have more false pairs
+    /// within a distance than labelled pairs, even if no random pair is within it.
     pub too_few_random: bool,
 }
 
 impl ProfileCurve {
-    /// Computes the curve for a corpus of `documents`, each in one labelled pair. n / 2 of its n(n - 1) / 2 pairs are
-    /// labelled, so n - 1 other pairs come with each labelled one.
+    /// Computes the curve for a corpus of n = `documents` documents, each in one labelled pair. The corpus has n / 2 labelled
+    /// pairs and n(n - 1) / 2 pairs in total, which is n - 1 for each labelled pair. So the weight of the random pairs is
+    /// n - 1.
     pub(crate) fn new(profile: String, compared: &ProfileDistances, documents: u64) -> Self {
         let weight = documents.saturating_sub(1) as f64;
         let points: Vec<CurvePoint> = (0..=MAX_K)
@@ -160,7 +163,7 @@ impl ProfileCurve {
             excluded: compared.excluded,
             empty: compared.empty,
             best: points.iter().fold(0, best),
-            too_few_random: compared.is_too_small(weight),
+            too_few_random: compared.has_too_few_random(weight),
             points,
         }
     }
@@ -188,7 +191,8 @@ impl ProfileDistances {
         self.positives.all + self.negatives.all
     }
 
-    /// Number of random pairs within k that are alike, estimated at each distance from the compared texts.
+    /// Estimated number of random pairs within k that are alike. At each distance, the number of alike pairs in the sample of
+    /// compared pairs is scaled up to all random pairs.
     fn alike_within(&self, k: u32) -> f64 {
         let at = |distance| {
             let looked_at = self.verified.at(distance).max(1) as f64;
@@ -203,10 +207,11 @@ impl ProfileDistances {
         (self.random.all > 0).then(|| count / self.random.all as f64)
     }
 
-    /// Returns recall, precision and F1 if `weight` random pairs come with each labelled pair.
+    /// Returns recall, precision and F1 of distance k. Counts `weight` random pairs for each labelled pair.
     ///
-    /// Let t of p positive pairs be within k, and f false pairs: labelled negatives, and random pairs that are not alike.
-    /// Recall is t / p, precision is t / (t + f), and F1 is 2t / (t + f + p).
+    /// Let p be the number of positive pairs, t the number of positive pairs within k, and f the number of false pairs within
+    /// k: labelled negatives, and random pairs that are not alike. Recall is t / p, precision is t / (t + f), and F1 is
+    /// 2t / (t + f + p).
     fn rates(&self, k: u32, weight: f64) -> (f64, Option<f64>, f64) {
         let (found, positives) = (self.positives.within(k) as f64, self.positives.all as f64);
         let random = self.false_share(k).unwrap_or(0.0) * weight * self.labelled_pairs() as f64;
@@ -215,8 +220,8 @@ impl ProfileDistances {
         (found / positives, precision, 2.0 * found / (within + positives))
     }
 
-    /// Number of false pairs within k in a corpus of `documents` that resemble one another like the random pairs; `None` if
-    /// there are no random pairs.
+    /// Predicts the number of false pairs within k in a corpus of `documents` documents, from the share of false pairs among
+    /// the random pairs. `None` if there are no random pairs.
     fn false_pairs(&self, k: u32, documents: u64) -> Option<FalsePairs> {
         let pairs = documents as f64 * (documents as f64 - 1.0) / 2.0;
         let share = self.false_share(k)?;
@@ -230,9 +235,9 @@ impl ProfileDistances {
         Some(FalsePairs::AtMost((RULE_OF_THREE * most / self.random.all as f64).min(1.0) * pairs))
     }
 
-    /// Whether there are too few random pairs for a corpus with `weight` other pairs for each labelled pair. See
+    /// Whether there are too few random pairs for a corpus with `weight` pairs in total for each labelled pair. See
     /// [`ProfileCurve::too_few_random`].
-    fn is_too_small(&self, weight: f64) -> bool {
+    fn has_too_few_random(&self, weight: f64) -> bool {
         RULE_OF_THREE * weight > self.random.all as f64
     }
 }
@@ -261,7 +266,7 @@ mod tests {
         }
     }
 
-    /// Rates by the definition, with every random pair counted `repeats` times.
+    /// Recall, precision and F1 computed by their definitions, with every random pair counted `repeats` times.
     fn plain(k: u32, repeats: usize) -> (f64, f64, f64) {
         let random = RANDOM.iter().flat_map(|&distance| vec![(distance, false); repeats]);
         let with_label = POSITIVES.iter().map(|&d| (d, true)).chain(NEGATIVES.iter().map(|&d| (d, false)));
@@ -389,7 +394,7 @@ mod tests {
         assert_eq!(compared.false_pairs(0, 1), Some(FalsePairs::AtMost(0.0)));
         let one = ProfileDistances { random: distances(&[40]), ..ProfileDistances::default() };
         assert_eq!(one.false_pairs(3, 10), Some(FalsePairs::AtMost(45.0)));
-        assert!(!compared.is_too_small(8.0) && compared.is_too_small(8.1));
+        assert!(!compared.has_too_few_random(8.0) && compared.has_too_few_random(8.1));
     }
 
     #[test]

@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::evaluate::curve::ProfileCurve;
 use crate::evaluate::similarity_point::SimilarityPoint;
 
-/// Distance in the paper of Manku, Jain and Das Sarma (2007), for fingerprints of [`PAPER_BITS`].
+/// Distance k that the paper of Manku, Jain and Das Sarma (2007) uses, for fingerprints of [`PAPER_BITS`] bits.
 pub const PAPER_K: u32 = 3;
-/// Width of the fingerprints in this paper, in bits.
+/// Width of the fingerprints in the paper that [`PAPER_K`] is from, in bits.
 pub const PAPER_BITS: u32 = 64;
 
 /// Result of an evaluation: recall, precision and F1 of each profile.
@@ -21,14 +21,14 @@ pub struct Evaluation {
     pub bits: u32,
     /// Number of labelled pairs.
     pub pairs: u64,
-    /// Number of positive pairs among them.
+    /// Number of labelled pairs that are positive.
     pub positives: u64,
     /// Number of skipped malformed pairs.
     #[serde(rename = "bad")]
     pub malformed: u64,
     /// Size of the corpus, in documents.
     pub documents: u64,
-    /// Smallest similarity of random pairs that are alike.
+    /// Minimum Jaccard similarity of a random pair that counts as [alike](crate::evaluate).
     pub alike_from: f64,
 }
 

@@ -16,8 +16,8 @@ use crate::observer::{Observer, Stage};
 
 /// Size of the texts after which a batch is fingerprinted, in bytes.
 const BATCH_BYTES: usize = 8 << 20;
-/// Approximate number of random pairs at each distance whose texts are compared. A share among them has an error of about two
-/// percentage points.
+/// Approximate number of random pairs whose texts are compared at each distance, if there are more pairs. The share of alike
+/// pairs in such a sample has an error of about two percentage points.
 const VERIFIED_PAIRS_PER_DISTANCE: u64 = 4096;
 
 /// Two texts, by number, and their label.
@@ -118,8 +118,9 @@ impl<F: Fingerprint> EvaluationData<F> {
         (self.pairs.len() as u64, positives as u64)
     }
 
-    /// Computes the distances of all labelled pairs and of random pairs by profile number `profile`. The texts of near random
-    /// pairs are compared too; they are alike if their similarity is at least `alike_from`.
+    /// Computes the distances of all labelled pairs and of random pairs, by the fingerprints of the profile with index
+    /// `profile`. Also compares the texts of random pairs within `MAX_K`: a pair is alike if its similarity is at least
+    /// `alike_from`.
     pub(crate) fn compare(
         &mut self,
         profile: usize,
@@ -185,14 +186,15 @@ struct PendingTexts {
     bytes: usize,
 }
 
-/// Disjoint sets of distinct texts. Texts connected by a labelled pair or a path are in one group. Random pairs have texts of
-/// different groups, which are not known to be related.
+/// Groups of related texts, as disjoint sets (union-find). Two texts are in one group if they are in the same labelled pair,
+/// if their pairs have the same path, or through a chain of such relations. The two texts of a random pair are in different
+/// groups.
 #[derive(Debug, Default)]
 struct TextGroups {
     /// Number of each text by its 128-bit hash. Hash collisions are negligible.
     by_hash: HashMap<u128, usize>,
     by_path: HashMap<String, usize>,
-    /// Another text of the same group; the root of the group points to itself.
+    /// For each text, its parent in the tree of its group; the root of the tree is its own parent.
     parents: Vec<usize>,
 }
 

@@ -14,7 +14,7 @@ use simstore_io::{DocumentFormat, DocumentOptions, Encoding, Record, Records, re
 pub struct LabelledPair {
     /// The two texts.
     pub texts: [String; 2],
-    /// Whether they are near-duplicates.
+    /// Whether the two texts are near-duplicates.
     pub is_positive: bool,
     /// Path of the document that both texts are versions of. Pairs with the same path give no random pair.
     pub path: Option<String>,
@@ -51,9 +51,9 @@ impl Default for PairOptions {
 /// Reads the labelled pairs of JSON lines files, in order. `-` is standard input.
 ///
 /// # Errors
-/// If a pair is malformed, the item is [`Error::BadInput`], and the next pair follows. Either all pairs have labels or none
-/// has: a pair that differs from the first one in this is malformed. Other errors are the
-/// errors of [`documents`](simstore_io::documents).
+/// If a pair is malformed, the item is [`Error::BadInput`], and the next pair follows. Either all pairs must have labels, or
+/// none: if the first pair has a label, a pair without one is malformed, and vice versa. Other errors are the errors of
+/// [`documents`](simstore_io::documents).
 pub fn labelled_pairs(paths: &[PathBuf], options: &PairOptions) -> LabelledPairs {
     let document_options = DocumentOptions {
         format: Some(DocumentFormat::Jsonl),
@@ -122,7 +122,7 @@ fn with_label(line: PairFields, are_labelled: &mut Option<bool>) -> Result<Label
 #[derive(Debug, PartialEq)]
 struct PairFields {
     texts: [String; 2],
-    /// `None` without a label.
+    /// Whether the label is positive; `None` if the pair has no label.
     is_positive: Option<bool>,
     path: Option<String>,
 }

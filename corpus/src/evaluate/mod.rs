@@ -1,14 +1,17 @@
 //! Precision and recall of each distance, measured on labelled pairs of texts.
 //!
-//! Recall is the share of the positive pairs that are within distance k. Precision is the share of positive pairs among all
-//! pairs within k, in a corpus of a given size. In this corpus each document is in one labelled pair. So a corpus of n
-//! documents has n - 1 other pairs for each labelled pair, and random pairs represent them. F1 is the harmonic mean of
-//! precision and recall.
+//! Recall is the share of the positive pairs that are within distance k. Precision is predicted for a corpus of n documents:
+//! the share of positive pairs among all its pairs within k. The prediction assumes that each document of the corpus is in
+//! one labelled pair. The corpus then has n / 2 labelled pairs, and n(n - 1) / 2 pairs in total, which is n - 1 for each
+//! labelled pair. So precision counts n - 1 random pairs for each labelled pair. F1 is the harmonic mean of precision and
+//! recall.
 //!
-//! A random pair has two texts of different documents, which no labelled pair and no path connects. The texts of random
-//! pairs within [`MAX_K`] are compared. If the Jaccard similarity of their shingle sets is at least
-//! [`EvaluateOptions::alike_from`], they are *alike*: they count neither as found nor as false. The other pairs are false.
-//! If more than about 4,096 pairs have the same distance, a fixed sample of this size is compared, and the count is scaled up.
+//! A random pair has two texts that are not known to be related. Texts are related if they are in the same labelled pair, if
+//! their pairs have the same [path](LabelledPair::path), or through a chain of such relations. The texts of random pairs
+//! within [`MAX_K`] are compared. A random pair is *alike* if the Jaccard similarity of its shingle sets is at least
+//! [`EvaluateOptions::alike_from`]. An alike pair counts neither as found nor as false. All other random pairs within k are
+//! false. If more than 4,096 random pairs have the same distance, only about 4,096 of them are compared, always the same
+//! ones, and the number of alike pairs is scaled up.
 //!
 //! ```
 //! use simstore_corpus::evaluate::{evaluate, EvaluateOptions, LabelledPair};
@@ -61,7 +64,7 @@ pub struct EvaluateOptions {
     pub bits: u32,
     /// Size of the corpus to recommend a distance for, in documents. Precision and F1 are computed for this size.
     pub documents: u64,
-    /// Smallest similarity of a random pair whose texts are alike, from 0 to 1.
+    /// Minimum Jaccard similarity of a random pair that counts as [alike](self), from 0 to 1.
     pub alike_from: f64,
     /// Similarity thresholds to compare with the distances, not below `alike_from`.
     pub similar: Vec<f64>,
@@ -82,8 +85,8 @@ impl Default for EvaluateOptions {
     }
 }
 
-/// Measures recall, precision and F1 of each distance. Uses labelled pairs, and random pairs of their texts: all of them, up
-/// to 2^28.
+/// Measures recall, precision and F1 of each distance, on labelled pairs and on random pairs of their texts. If more than
+/// 2^28 random pairs are possible, about 2^28 of them are drawn.
 ///
 /// Memory holds the fingerprints of the texts, and a temporary file holds their shingles, 8 bytes each. The file is about as
 /// large as the texts, which are not kept.
@@ -240,7 +243,7 @@ mod tests {
         }
     }
 
-    /// Pages of one template; `moved` is page 1 with another last word.
+    /// The pages have the same template. `moved` is page 1 with another last word.
     #[test]
     fn random_pairs_are_looked_at_by_their_texts() {
         let page = |number: u32| {

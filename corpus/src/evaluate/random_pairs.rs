@@ -9,7 +9,7 @@ use crate::random::splitmix64;
 
 /// Maximum number of random pairs. If there are more pairs, this many are drawn.
 pub(crate) const RANDOM_PAIRS_MAX: u64 = 1 << 28;
-/// Pairs drawn from one stream of random numbers.
+/// Number of pairs drawn from one stream of random numbers. Threads share the streams.
 const PAIRS_PER_STREAM: u64 = 1 << 16;
 
 /// A text with a fingerprint, and its group.
@@ -28,8 +28,8 @@ pub(crate) struct NearTextPair {
     pub(crate) distance: u32,
 }
 
-/// Pairs of texts of different groups. If there are more than `max_pairs`, about `max_pairs` of them are drawn. The same
-/// texts give the same pairs.
+/// All pairs of texts of different groups or, if there are more than `max_pairs` pairs, about `max_pairs` random ones. The
+/// same texts always give the same pairs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RandomPairs<'a, F> {
     pub(crate) texts: &'a [GroupedText<F>],
@@ -75,7 +75,8 @@ impl<F: Fingerprint> RandomPairs<'_, F> {
         Ok(near)
     }
 
-    /// Calls `add` for each pair with its distance, on all threads, and merges the results.
+    /// Calls `add` for each pair, on all threads, with a value to update, the two texts, and their distance. Returns the
+    /// values of all threads, combined by `merge`.
     fn fold<T: Default + Send>(
         self,
         stage: &Stage<'_>,
@@ -98,7 +99,7 @@ impl<F: Fingerprint> RandomPairs<'_, F> {
         }
     }
 
-    /// Folds the pairs of one text with all later texts.
+    /// Calls `add` for the pairs of one text with all later texts, and returns the updated value.
     fn fold_text<T: Default>(
         self,
         at: usize,
@@ -116,7 +117,7 @@ impl<F: Fingerprint> RandomPairs<'_, F> {
         Ok(found)
     }
 
-    /// Folds the pairs drawn from one stream of random numbers.
+    /// Calls `add` for the pairs drawn from one stream of random numbers, and returns the updated value.
     fn fold_stream<T: Default>(
         self,
         stream: u64,

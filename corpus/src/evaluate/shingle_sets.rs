@@ -12,7 +12,7 @@ use simstore_text::{Profile, jaccard};
 pub(crate) struct ShingleSets {
     pub(crate) profile: Profile,
     file: File,
-    /// Start of each set, and end of the last set, in shingles.
+    /// Index in the file of the first shingle of each set, then the number of all shingles.
     bounds: Vec<u64>,
     /// First text of the last comparison, and its set. Often the next pair has the same first text.
     last: Option<(usize, Vec<u64>)>,

@@ -3,29 +3,31 @@
 use serde::{Deserialize, Serialize};
 use simstore::{Error, Result};
 
-/// Precision and recall of a similarity threshold, if pairs are found by the Jaccard similarity of their shingle sets.
+/// Precision and recall of a search that compares texts: it finds a pair if the Jaccard similarity of the shingle sets is at
+/// least a threshold.
 ///
-/// Random pairs above the threshold are alike, so none of them is false.
+/// The threshold is at least [`EvaluateOptions::alike_from`](crate::evaluate::EvaluateOptions::alike_from), so all random
+/// pairs at or above it are alike, and none of them is false.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SimilarityPoint {
     /// Similarity threshold.
     pub similar: f64,
-    /// Positive pairs at or above the threshold.
+    /// Number of positive pairs at or above the threshold.
     pub positives: u64,
-    /// Labelled pairs at or above the threshold that are not positive.
+    /// Number of labelled pairs at or above the threshold that are not positive.
     pub negatives: u64,
-    /// Share of the positive pairs at or above the threshold.
+    /// Share of the positive pairs that are at or above the threshold.
     pub recall: f64,
     /// Share of positive pairs among the labelled pairs at or above the threshold; `None` without such pairs.
     pub precision: Option<f64>,
     /// Harmonic mean of recall and precision.
     pub f1: f64,
-    /// Labelled pairs with a text without shingles. No other field counts them.
+    /// Number of labelled pairs with a text without shingles. No other field counts such pairs.
     pub excluded: u64,
 }
 
 impl SimilarityPoint {
-    /// Evaluates the threshold `similar` on the similarities of labelled pairs, each with whether the pair is positive.
+    /// Evaluates the threshold `similar`. `pairs` has the similarity of each labelled pair, and whether the pair is positive.
     pub(crate) fn new(similar: f64, pairs: &[(f64, bool)], excluded: u64) -> Result<Self> {
         let count = |is_positive, least| {
             pairs.iter().filter(|pair| pair.0 >= least && pair.1 == is_positive).count() as u64

@@ -9,7 +9,7 @@ use crate::evaluate::evaluation::{Evaluation, PAPER_K};
 const COLUMNS: usize = 3;
 /// Width and height of a panel, in pixels.
 const PANEL: (f64, f64) = (400.0, 300.0);
-/// Left and top edge of the plot in its panel, and its width and height, in pixels.
+/// Left edge of the plot in its panel, in pixels. The next constants are the top edge, width and height of the plot.
 const LEFT: f64 = 48.0;
 const TOP: f64 = 58.0;
 const WIDTH: f64 = 320.0;

@@ -19,14 +19,14 @@ const EXTENSIONS: &[&str] = &[
     "vim", "vue", "wgsl", "zig", "zsh",
 ];
 
-/// Whether the name of a file, without the extension of its compression, is a name of source code.
+/// Whether a file has an extension of source code. If the file is compressed, the extension before `.gz` and the like counts.
 fn is_code(path: &Path) -> bool {
     detect::extension(path).is_some_and(|extension| EXTENSIONS.binary_search(&&*extension).is_ok())
 }
 
-/// Returns the default profile for comparing texts: [`Profile::code`] if all inputs are files of source code by their names,
-/// else [`Profile::shingles`]. If any file is source code, a diagnostic reports the choice, and the `option` that selects
-/// another profile.
+/// Returns the default profile for comparing texts: [`Profile::code`] if all input files have extensions of source code,
+/// else [`Profile::shingles`]. If any file is source code, reports the choice in a diagnostic. `option` is the name of the
+/// option that selects another profile; the diagnostic mentions it.
 pub fn default_text_profile(inputs: &Inputs, option: &str, observer: &dyn Observer) -> Profile {
     let files = inputs.files().filter_map(Result::ok).map(|file| file.path);
     default_text_profile_for_files(files, option, observer)

@@ -65,7 +65,11 @@ pub struct FingerprintIter<F> {
 }
 
 impl<F: Fingerprint> FingerprintIter<F> {
-    pub(crate) fn new(paths: &[PathBuf], read_once: &Arc<ReadOnceInputs>, in_memory: Option<MemoryFingerprints>) -> Self {
+    pub(crate) fn new(
+        paths: &[PathBuf],
+        read_once: &Arc<ReadOnceInputs>,
+        in_memory: Option<MemoryFingerprints>,
+    ) -> Self {
         let progress = Arc::default();
         FingerprintIter {
             // Input folders are for documents only.
@@ -90,8 +94,8 @@ impl<F: Fingerprint> FingerprintIter<F> {
         self.input.as_ref().map(|(path, input, _)| (path, input.line()))
     }
 
-    /// Returns the next block of fingerprints in memory, and the position of the first one. `None` if there are none, or if
-    /// they have ids.
+    /// Returns the next block of fingerprints in memory, the position of the first one, and their path. `None` if no
+    /// fingerprints in memory remain, or if the fingerprints have ids.
     pub(crate) fn next_memory_block(&mut self) -> Result<Option<MemoryBlock<'_, F>>> {
         let Some(in_memory) = &self.in_memory else { return Ok(None) };
         let (in_memory, position) = (in_memory.get::<F>()?, self.position as usize);
@@ -206,8 +210,14 @@ impl<F: Fingerprint> FingerprintIter<F> {
     }
 }
 
-fn open(path: &Path, is_raw: bool, progress: &Arc<ReadProgress>, read_once: &ReadOnceInputs) -> Result<Input> {
-    let mut input = Input::open(path, detect::detect_compression(path, read_once)?, None, progress, read_once)?;
+fn open(
+    path: &Path,
+    is_raw: bool,
+    progress: &Arc<ReadProgress>,
+    read_once: &ReadOnceInputs,
+) -> Result<Input> {
+    let mut input =
+        Input::open(path, detect::detect_compression(path, read_once)?, None, progress, read_once)?;
     if is_raw {
         return Ok(input);
     }

@@ -44,7 +44,7 @@ pub struct FingerprintedDocuments<F> {
     with_texts: bool,
     hasher: Option<MinHasher>,
     filter: DocumentFilter,
-    /// Position of the first record of `read`.
+    /// Position of the first record in `read`, among the records of all inputs.
     ordinal: u64,
     /// The batch read last, which is not parsed yet.
     read: Vec<Result<Record>>,
@@ -79,13 +79,13 @@ impl<F> FingerprintedDocuments<F> {
         }
     }
 
-    /// Returns documents with their texts.
+    /// Makes the iterator return the documents with their texts.
     #[must_use]
     pub fn with_texts(self) -> Self {
         FingerprintedDocuments { with_texts: true, ..self }
     }
 
-    /// Computes MinHash signatures too. The first band of a signature becomes the fingerprint.
+    /// Makes the iterator compute MinHash signatures too. The first band of a document's signature becomes its fingerprint.
     #[must_use]
     pub fn with_signatures(self, hasher: &MinHasher) -> Self {
         FingerprintedDocuments { hasher: Some(hasher.clone()), ..self }

@@ -24,7 +24,8 @@ pub enum InputKind {
 /// A document or a fingerprint read from an input.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item<F> {
-    /// Id in the input, or made from file and line, or the position.
+    /// Id from the input. If the input has none, the id of a document is made from file and line, and the id of a fingerprint
+    /// is its position.
     pub id: DocumentId,
     /// Fingerprint; `None` for a document whose text is empty, or that the
     /// [filter](crate::FingerprintedDocuments::with_filter) excludes.
@@ -45,19 +46,20 @@ pub struct Item<F> {
     pub position: u64,
     /// Input file; `-` for standard input.
     pub path: Arc<Path>,
-    /// Line of the file on which the record starts, or its number. See [`Record::line`](simstore_io::Record::line).
+    /// Line of the file on which the record starts or, in formats without lines, number of the record. See
+    /// [`Record::line`](simstore_io::Record::line).
     pub line: u64,
     /// Checksum of the record. See [`Record::checksum`](simstore_io::Record::checksum). 0 for an item of
     /// [`FingerprintIter`](crate::FingerprintIter).
     pub checksum: u64,
-    /// Whether the id is in the file, or is made from file and line; `false` if the id is the position.
+    /// Whether the id is from the input, or is made from file and line; `false` if the id is the position.
     pub has_id: bool,
-    /// Whether the id is known to be made from file and line.
+    /// Whether the id is made from file and line, because the document has no id field.
     pub has_position_id: bool,
 }
 
 impl<F: Fingerprint> Item<F> {
-    /// Makes an item of a fingerprint with an id, or without one. The checksum is not computed.
+    /// Makes an item of a fingerprint. Without `id`, its id is `position`. The checksum is not computed.
     pub(crate) fn from_fingerprint(
         position: u64,
         fingerprint: F,
@@ -99,7 +101,7 @@ impl<F: Fingerprint> Item<F> {
         xxh3_64(&bytes)
     }
 
-    /// Error of a visitor that considers the item malformed.
+    /// Makes the error that a visitor returns to reject this item as malformed.
     pub fn malformed(&self, reason: String) -> Error {
         Error::BadInput { path: self.path.to_path_buf(), line: self.line, reason }
     }
@@ -120,7 +122,7 @@ pub struct InputCounts {
     pub replacements: u64,
     /// Total size of all texts in UTF-8, in bytes.
     pub text_bytes: u64,
-    /// Further paths of files and folders that are read once: links, hard links, and repeated paths.
+    /// Skipped paths of files and folders that are already read by another path: links, hard links, and repeated paths.
     pub duplicate_paths: u64,
     /// Other skipped files, links, pipes and devices.
     pub skipped_files: u64,
@@ -157,8 +159,8 @@ impl InputCounts {
 }
 
 impl InputCounts {
-    /// Returns the messages for these counts and read diagnostics, in display order. If
-    /// fingerprints of documents are compared, [`InputCounts::short_diagnostic`] is shown too.
+    /// Returns the messages for these counts and read diagnostics, in display order. Does not include
+    /// [`InputCounts::short_diagnostic`], which only jobs that compare fingerprints of documents show.
     pub fn diagnostics(
         &self,
         kind: InputKind,

@@ -13,7 +13,7 @@ const MEMORY_PATH: &str = "fingerprints";
 /// Fingerprints in memory, 64 or 128 bits wide.
 #[derive(Clone, Debug)]
 pub(crate) struct MemoryFingerprints {
-    /// A [`FingerprintList`] of this width.
+    /// A [`FingerprintList`] of fingerprints that are `bits` bits wide.
     list: Arc<dyn Any + Send + Sync>,
     bits: u32,
 }

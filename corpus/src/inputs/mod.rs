@@ -35,9 +35,9 @@ const MAX_PATH_BYTES: usize = 1 << 16;
 
 /// Inputs of a job: files of documents or of fingerprints, or documents or fingerprints in memory.
 ///
-/// Inputs own the bytes that were read from pipes and standard input to detect the format, and [spooled](Inputs::spool) data.
-/// Both are removed when the value and its readers are dropped. Two values created by [`Inputs::new`] share no data, even if
-/// they name the same file.
+/// An `Inputs` value owns two kinds of data: the bytes that were read from pipes and standard input to detect the format, and
+/// [spooled](Inputs::spool) data. Both are removed when the value and all of its readers are dropped. Two values created by
+/// [`Inputs::new`] share no data, even if they name the same file.
 ///
 /// ```
 /// use simstore_corpus::{InputKind, Inputs};
@@ -64,11 +64,11 @@ pub struct Inputs {
     skip_malformed: bool,
     kind: OnceLock<InputKind>,
     read_once: Arc<ReadOnceInputs>,
-    /// Section of the only path; `None` to read whole files.
+    /// Section to read of the file in `paths`; `None` to read whole files.
     section: Option<Box<Section>>,
-    /// Documents in memory. The only path is their name in messages.
+    /// Documents in memory instead of files. `paths` then has only their name for messages.
     documents: Option<DocumentStream>,
-    /// Fingerprints in memory. The only path is their name in messages.
+    /// Fingerprints in memory instead of files. `paths` then has only their name for messages.
     in_memory: Option<MemoryFingerprints>,
 }
 
@@ -158,7 +158,8 @@ impl Inputs {
         Inputs { skip_malformed, ..self }
     }
 
-    /// Makes inputs of other paths, such as some of the files, with the same settings. They share the state of pipes.
+    /// Makes inputs of other paths, such as some of the files, with the same settings. The new inputs share the bytes already
+    /// read from pipes, and spooled data, with these inputs.
     pub fn with_paths(&self, paths: Vec<PathBuf>) -> Inputs {
         Inputs {
             paths,
@@ -177,8 +178,8 @@ impl Inputs {
         self.documents.is_some() || self.in_memory.is_some()
     }
 
-    /// Makes inputs of a section of one of the files. Lines are counted from the start of the section. The reader records in
-    /// `section` how far it has read.
+    /// Makes inputs of one section of a file. The line numbers of items count from the start of the section. While a reader
+    /// reads these inputs, it updates the counters in [`Section::outcome`] of `section`.
     pub fn with_section(&self, section: &Section) -> Inputs {
         let paths = vec![section.path.to_path_buf()];
         Inputs { section: Some(Box::new(section.clone())), ..self.with_paths(paths) }
@@ -196,7 +197,7 @@ impl Inputs {
         inputs
     }
 
-    /// Returns the same inputs with a memory limit. See [`DocumentOptions::memory`].
+    /// Returns the same inputs with another memory limit; `None` keeps the limit. See [`DocumentOptions::memory`].
     pub fn with_memory_limit(&self, memory: Option<u64>) -> Inputs {
         let mut inputs = self.with_paths(self.paths.clone());
         inputs.options.memory = memory.or(self.options.memory);
@@ -218,13 +219,16 @@ impl Inputs {
         self.skip_malformed
     }
 
-    /// Paths that can be read only once, unless they are [spooled](Inputs::spool): standard input, pipes, devices, and
-    /// documents from an iterator.
+    /// Paths of the inputs of a kind that can be read only once: standard input, pipes, devices, and documents from an
+    /// iterator. Such inputs are included even if they have been [spooled](Inputs::spool), and can be read again.
     pub fn read_once_paths(&self) -> impl Iterator<Item = &Path> {
-        self.paths.iter().map(|path| &**path).filter(|path| self.read_once.is_read_once(path).unwrap_or(false))
+        self.paths
+            .iter()
+            .map(|path| &**path)
+            .filter(|path| self.read_once.is_read_once(path).unwrap_or(false))
     }
 
-    /// Whether a path, which is one of the inputs or in an input folder, is a file that another job can read again.
+    /// Whether a path is a file that another job can read again. The path must be one of the inputs, or be in an input folder.
     ///
     /// # Errors
     /// Errors of examining the path.
@@ -328,7 +332,8 @@ impl Inputs {
     /// # Errors
     /// Errors of [`expand_globs`](simstore_io::expand_globs).
     pub fn fingerprint_files_with_progress(&self, progress: &Arc<ReadProgress>) -> Result<Vec<PathBuf>> {
-        let mut named = PathExpander::new(&self.paths, self.options.format.is_some(), progress, &self.read_once);
+        let mut named =
+            PathExpander::new(&self.paths, self.options.format.is_some(), progress, &self.read_once);
         let mut paths = Vec::new();
         while let Some((path, _)) = named.next_file()? {
             paths.push(path);

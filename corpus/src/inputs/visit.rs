@@ -12,7 +12,7 @@ use simstore::{Fingerprint, Result};
 use simstore_io::ReadProgress;
 use simstore_text::{MinHasher, Profile};
 
-/// Number of items counted at once in the stage, because counting each one is slow.
+/// Number of visited items after which they are added to the count of the stage, because adding each one is slow.
 const STAGE_COUNT_BATCH: u64 = 64;
 
 /// A fingerprint with its id, or a block of fingerprints.

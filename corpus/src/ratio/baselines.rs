@@ -43,17 +43,18 @@ fn bytes(bits: u128) -> u64 {
     u64::try_from(bits.div_ceil(8)).unwrap_or(u64::MAX)
 }
 
-/// Compresses the fingerprints as little-endian words; returns the size in bytes.
+/// Compresses the fingerprints as little-endian words; returns the size in bytes. Fails if the job of `stage` is cancelled.
 pub(super) fn zstd_raw<F: Fingerprint>(sorted: &[F], level: i32, stage: &Stage<'_>) -> Result<u64> {
     zstd_bytes(sorted.iter().copied(), level, stage, write_word)
 }
 
-/// Compresses the gaps as little-endian words; returns the size in bytes.
+/// Compresses the gaps as little-endian words; returns the size in bytes. Fails if the job of `stage` is cancelled.
 pub(super) fn zstd_gaps<F: Fingerprint>(sorted: &[F], level: i32, stage: &Stage<'_>) -> Result<u64> {
     zstd_bytes(gaps(sorted), level, stage, write_word)
 }
 
-/// Compresses the gaps as variable-length integers of seven bits a byte; returns the size in bytes.
+/// Compresses the gaps as variable-length integers of seven bits a byte; returns the size in bytes. Fails if the job of
+/// `stage` is cancelled.
 pub(super) fn zstd_varints<F: Fingerprint>(sorted: &[F], level: i32, stage: &Stage<'_>) -> Result<u64> {
     zstd_bytes(gaps(sorted), level, stage, |gap, bytes| {
         let (mut rest, mut length) = (gap.to_u128(), 0);

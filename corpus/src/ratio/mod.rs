@@ -1,8 +1,9 @@
 //! Measures the compressed size of a set of fingerprints, by each codec of a store and by other methods.
 //!
 //! Codecs are measured as whole table files, with headers, checksums and the block index. Other methods are measured on the
-//! bare sorted sequence, without random access. The floor is the minimum for a set of as many random fingerprints: log2
-//! C(2^bits, n) / n bits each. Real fingerprints are clustered, so an adaptive codec can need less.
+//! bare sorted sequence, without random access. The *floor* is the size of an optimal encoding of n distinct random
+//! fingerprints: log2 C(2^bits, n) / n bits for each fingerprint. Real fingerprints are clustered, so an adaptive codec can
+//! need less.
 //!
 //! ```
 //! use simstore_corpus::ratio::{compression_ratios, RatioOptions};
@@ -62,7 +63,7 @@ impl CompressionMethod {
         ]
     }
 
-    /// Returns the size of a sorted set, in bytes.
+    /// Returns the size of a sorted set by this method, in bytes. Fails if the job of `stage` is cancelled.
     fn bytes<F: Fingerprint>(self, sorted: &[F], block_size: Option<u32>, stage: &Stage<'_>) -> Result<u64> {
         match self {
             CompressionMethod::Table(codec) => {
@@ -115,16 +116,17 @@ pub struct CompressionRatios {
     pub fingerprints: u64,
     /// Number of distinct fingerprints, which are stored.
     pub distinct: u64,
-    /// Minimum size of a set of as many random fingerprints, in bits for each fingerprint.
+    /// Floor: size of an optimal encoding of `distinct` random fingerprints, in bits for each fingerprint. See the
+    /// [module](self).
     pub floor: f64,
     /// Size by each method, in the order of [`CompressionMethod::all`].
     pub sizes: Vec<MethodSize>,
 }
 
-/// Size of a set by one method.
+/// Size of the distinct fingerprints, compressed by one method.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MethodSize {
-    /// Method.
+    /// Compression method.
     pub method: CompressionMethod,
     /// Size in bytes.
     pub bytes: u64,

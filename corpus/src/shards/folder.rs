@@ -1,4 +1,5 @@
-//! Folder of a set of shards: writing the list, removing leftovers, and checking shards.
+//! Folder of a set of shards: writes the list of shards, removes leftovers of failed runs, and checks shards against the
+//! list.
 
 use std::fs;
 use std::io::{ErrorKind, Read};
@@ -34,8 +35,8 @@ pub fn prepare_folder(folder: &Path, replace: bool) -> Result<()> {
 }
 
 impl ShardList {
-    /// Writes the list atomically, which makes these shards the set of the folder. Then removes leftovers of earlier runs and
-    /// attempts.
+    /// Writes the list to the folder atomically. From then on, the set consists of the shards in this list. Then removes
+    /// shards and temporary files of earlier runs and failed attempts.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if the list would not be valid when read. [`Error::Refused`] if another process is writing the
@@ -48,8 +49,9 @@ impl ShardList {
         remove_all_except(folder, &self.shards)
     }
 
-    /// Checks that a store is the shard in the list, by the checksum in its manifest. If the store is open, `opened` has its
-    /// width in bits, distance, number of fingerprints and number of pairs, which must equal the values in the list.
+    /// Checks that the store at the path `store` is the shard that the list describes, by the checksum in its manifest. If
+    /// the store is open, `opened` has its width in bits, distance, number of fingerprints and number of pairs. They must
+    /// equal the values in the list.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if it is another store. Errors of [`manifest_checksum`].
@@ -106,8 +108,8 @@ fn names_in(folder: &Path) -> Result<Vec<String>> {
     entries.map(|entry| entry.map(name).map_err(Error::io(folder, "list"))).collect()
 }
 
-/// Removes shards that are not in `listed`, and leftovers of attempts. Entries that cannot be removed remain: readers ignore
-/// them, another attempt may still be writing them, and the next run tries again.
+/// Removes shards that are not in `listed`, and temporary files of failed attempts. An entry that cannot be removed remains,
+/// because another attempt may still be writing it. Readers ignore it, and the next run tries to remove it again.
 fn remove_all_except(folder: &Path, listed: &[StoreShard]) -> Result<()> {
     for name in names_in(folder)? {
         if is_shard_entry(&name) && !listed.iter().any(|shard| shard.folder == name) {

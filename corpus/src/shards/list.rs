@@ -19,7 +19,7 @@ const BEFORE_CHECKSUM: &[u8] = b", \"checksum\": \"";
 /// Bytes after the checksum, at the end of the file.
 const END: &[u8] = b"\"}\n";
 
-/// List of the shards of a set.
+/// List of the shards of a set, with the properties that all shards share.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardList {
     /// Id of the run that wrote the shards: 16 hexadecimal digits.
@@ -30,13 +30,13 @@ pub struct ShardList {
     pub distance: u32,
     /// Name of the profile that made the fingerprints of texts, if known.
     pub profile: Option<String>,
-    /// Number of rows without a fingerprint, which are in no shard.
+    /// Number of input rows that have no fingerprint, and are therefore in no shard.
     pub missing: u64,
     /// Shards that are not empty, in ascending order of their numbers.
     pub shards: Vec<StoreShard>,
 }
 
-/// A shard of a set, which is a store.
+/// Entry of the list for one shard. Each shard is a store in a folder of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreShard {
     /// Name of the store's folder, in the folder of the set.
@@ -49,7 +49,7 @@ pub struct StoreShard {
     pub checksum: String,
 }
 
-/// Members of the JSON object before the checksum.
+/// The JSON object in the file, without its last field, the checksum.
 #[derive(Serialize)]
 struct ShardListFile<'a> {
     format: &'static str,

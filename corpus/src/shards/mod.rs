@@ -1,5 +1,5 @@
-//! Sets of fingerprints that are too large for one machine. A set is a folder with several stores, its shards, and their
-//! list. The format is in `format-spec/shards.md`.
+//! Sets of fingerprints that are too large for one machine. A set is divided into shards; each shard is a store. The folder
+//! of the set has the stores and a list of them, `shards.json`. `format-spec/shards.md` defines the format.
 
 mod folder;
 mod list;

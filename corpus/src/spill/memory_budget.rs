@@ -6,9 +6,9 @@ use simstore::{Error, Result};
 
 use simstore_io::numbers::{format_bytes, format_bytes_up, format_distinct_bytes};
 
-/// A quarter of an explicit limit is reserved for the program and for reading, up to a maximum.
+/// Divisor of an explicit memory limit that gives its reserved share. The share is used by the program and by reading.
 const RESERVED_DIVISOR_OF_LIMIT: u64 = 4;
-/// Without an explicit limit, an eighth of the available memory is reserved, up to a maximum.
+/// Divisor of the available memory that gives the reserved share if there is no explicit limit.
 const RESERVED_DIVISOR_OF_MACHINE: u64 = 8;
 /// Maximum of the reserved share of an explicit limit, in bytes.
 const MAX_RESERVED_OF_LIMIT_BYTES: u64 = 128 << 20;
@@ -80,8 +80,8 @@ impl MemoryBudget {
     }
 }
 
-/// Memory available to another process, in bytes: the smallest of the machine's available memory and the headroom of each
-/// control group of this process. `read` returns the text of a system file.
+/// Memory that this process can still use, in bytes: the smallest of the machine's available memory and the headroom (limit
+/// minus use) of each control group of this process. `read` returns the text of a system file.
 fn available_bytes(read: impl Fn(&str) -> Option<String>) -> Option<u64> {
     let machine = read("/proc/meminfo").and_then(|text| {
         let kib = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
@@ -102,7 +102,7 @@ fn available_bytes(read: impl Fn(&str) -> Option<String>) -> Option<u64> {
     group_headrooms.chain(machine).min()
 }
 
-/// Files with the memory figures of a version of control groups.
+/// Names of the system files with the memory figures of a control group, for one version of control groups.
 struct CgroupFiles {
     root: &'static str,
     limits: &'static [&'static str],
@@ -124,8 +124,8 @@ const CGROUP_V2: CgroupFiles = CgroupFiles {
     cache: ["active_file ", "inactive_file "],
 };
 
-/// Smallest headroom of a group and its parents, in bytes. In a container, `path` may be a path of the host, while the root
-/// folder belongs to the container: missing folders are skipped.
+/// Smallest headroom (limit minus use) of a control group and its parents, in bytes. Folders that do not exist are skipped:
+/// in a container, `path` may be the group's path on the host, while the root folder has only the groups of the container.
 fn cgroup_headroom(read: &impl Fn(&str) -> Option<String>, files: &CgroupFiles, path: &str) -> Option<u64> {
     let mut folders: Vec<&str> = vec![""];
     folders.extend(path.match_indices('/').map(|(at, _)| &path[..at]).filter(|folder| !folder.is_empty()));

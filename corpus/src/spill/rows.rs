@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use simstore::spill::{FixedSize, SortedRecords, Sorter, SpillFile, SpillLocation, SpillReader, SpillWriter};
 use simstore::{Error, Result};
 
-/// Number of rows that are kept in memory with any budget.
+/// Number of rows that a writer may keep in memory, however small its budget is.
 const MIN_ROWS_IN_MEMORY: usize = 1024;
 /// Size of the read buffer of a file, in bytes.
 const READ_BUFFER_BYTES: usize = 1 << 16;
@@ -32,7 +32,7 @@ pub struct SpilledRows<R> {
     rows: PhantomData<R>,
 }
 
-/// Writer of rows in their order. Spills rows to a file if memory is not enough.
+/// Writer of [`Rows`]. It writes rows to a file when they need more memory than allowed.
 #[derive(Debug)]
 pub struct RowsWriter<R> {
     place: Arc<dyn SpillLocation>,
@@ -94,7 +94,7 @@ impl<R: FixedSize> RowsWriter<R> {
         self.rows.len()
     }
 
-    /// Returns all rows.
+    /// Finishes writing, and returns all rows that were appended.
     ///
     /// # Errors
     /// Errors of [`RowsWriter::push`].

@@ -32,7 +32,7 @@ pub struct TemporaryFolder {
     disk: Disk,
     /// Counters of the bytes written and held on disk.
     pub counts: SpillCounters,
-    /// Largest number of bytes expected on disk; 0 if unknown.
+    /// Largest number of bytes that the folder is expected to hold at a time; 0 if unknown.
     needed: AtomicU64,
 }
 

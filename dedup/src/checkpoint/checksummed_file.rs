@@ -1,4 +1,4 @@
-//! Files of part and stage results: a Zstandard frame of lines or rows, then the checksum of the frame.
+//! Common format of part files and stage files: a Zstandard frame of lines or rows, then the checksum of this frame.
 //! `format-spec/part.md` specifies the format.
 
 use std::fs::File;
@@ -14,7 +14,7 @@ use simstore_io::output::{Output, UnfinishedOutputs};
 
 /// Maximum length of a line in bytes. Longer lines are refused.
 pub(crate) const MAX_LINE_BYTES: usize = 1 << 26;
-/// Header of the skippable Zstandard frame after the data. The frame holds 8 bytes, the checksum.
+/// Header of the skippable Zstandard frame after the data. The content of this frame is the checksum, 8 bytes.
 const TRAILER_HEADER: [u8; 8] = [0x50, 0x2a, 0x4d, 0x18, 8, 0, 0, 0];
 const TRAILER_BYTES: u64 = 16;
 
@@ -23,8 +23,8 @@ pub(crate) fn to_json_line(value: &impl Serialize) -> Result<Vec<u8>> {
     serde_json::to_vec(value).map_err(|error| Error::Refused(error.to_string()))
 }
 
-/// Returns the path of a file, named by the hash of its header. So files with different headers have
-/// different names.
+/// Returns the path of a file in `folder`. Its name is the hash of its header, so files with different headers have
+/// different names. `ending` is the end of the name.
 pub(crate) fn path_from_header(folder: &Path, header: &impl Serialize, ending: &str) -> Result<PathBuf> {
     Ok(folder.join(format!("{:016x}.{ending}", xxh3_64(&to_json_line(header)?))))
 }
@@ -80,14 +80,14 @@ impl ChecksummedWriter {
     }
 }
 
-/// Reads a compressed file whose checksum was verified.
+/// Reads a compressed file, whose checksum is verified when it is opened.
 pub(crate) struct ChecksummedReader {
     reader: BufReader<zstd::Decoder<'static, BufReader<Take<File>>>>,
     line: Vec<u8>,
 }
 
 impl ChecksummedReader {
-    /// Opens a file and verifies its checksum. The error is a reason for users, without the path.
+    /// Opens a file and verifies its checksum. An error is a message for users that does not contain the path.
     pub(crate) fn open(path: &Path) -> Result<Self, String> {
         let decoder =
             zstd::Decoder::new(verified_frame(path)?).map_err(|error| format!("cannot read: {error}"))?;
@@ -121,7 +121,7 @@ impl ChecksummedReader {
     }
 }
 
-/// Verifies the checksum of a file, and returns a reader of its Zstandard frame.
+/// Verifies the checksum of a file, and returns a reader of its compressed data, the first Zstandard frame.
 fn verified_frame(path: &Path) -> Result<Take<File>, String> {
     let failed = |error: io::Error| format!("cannot read: {error}");
     let mut file = open_regular(path).map_err(failed)?;

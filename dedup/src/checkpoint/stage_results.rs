@@ -17,7 +17,7 @@ use simstore_corpus::{Diagnostic, Observer};
 use simstore_io::output::UnfinishedOutputs;
 
 const VERSION: u32 = 3;
-/// Encoded size of the longest row, in bytes.
+/// Greatest encoded size of a row of any table, in bytes.
 const MAX_ROW_BYTES: usize = 96;
 
 /// Folder of the stage files of a resumable run.
@@ -36,7 +36,7 @@ pub(crate) struct StageHeader {
     stage: u32,
     /// Name of the stage on disk: `near`, `candidates` or `leaders` (representatives).
     name: String,
-    /// Criterion and options that affect the result of the stage, as a text.
+    /// Text with the criterion and all options that affect the result of the stage.
     #[serde(rename = "question")]
     parameters: String,
     /// Hash of the input of the stage, in hexadecimal.
@@ -62,9 +62,9 @@ impl StageHeader {
 }
 
 impl StageCheckpoints<'_> {
-    /// Returns the result of a stage from the file of an earlier run: `read` reads its tables. If there is no
-    /// file, computes the result with `make` and saves it: `write` writes its tables. If the file is damaged,
-    /// warns and computes the result again.
+    /// Returns the result of a stage. If an earlier run has saved it in a stage file, `read` reads the tables of this
+    /// file. If there is no file, `make` computes the result, and `write` writes its tables to a file. If the file is
+    /// damaged, warns and computes the result again.
     pub(crate) fn load_or_compute<T>(
         &self,
         stage: &StageHeader,
@@ -107,7 +107,7 @@ impl StageCheckpoints<'_> {
 pub(crate) enum StageReadError {
     /// The file is damaged, or its content is impossible. The stage is computed again.
     Invalid(String),
-    /// Another error, which ends the run: for example, the rows could not be written to a temporary file.
+    /// Any other error. It ends the run. For example, rows could not be written to a temporary file.
     Failed(Error),
 }
 
@@ -158,7 +158,7 @@ impl StageReader {
         }
     }
 
-    /// Reads a table. The file is invalid if a row fails `is_sound`, or if the rows are not strictly ascending.
+    /// Reads a table. Returns an error if `is_sound` rejects a row, or if the rows are not strictly ascending.
     pub(crate) fn rows<R: FixedSize>(
         &mut self,
         workspace: &Workspace,

@@ -1,33 +1,34 @@
-//! Plan of the search for similar signatures: how many bands to join and within which distance. The cheapest
-//! plan with enough recall is chosen.
+//! Plans the search for similar signatures: how many bands are joined, and within which distance. Of the plans with
+//! enough recall, the cheapest is chosen.
 
 use simstore::{Fingerprint, Result, join};
 use simstore_text::{BANDS, BandSearch, similarity_too_low_error};
 
-/// Time to sort one band of a document, in seconds on one core.
+/// Time per document to sort the values of one band, in seconds on one core.
 const BAND_SORT_SECONDS: f64 = 100e-9;
 /// Time to compare the signatures of a pair, in seconds on one core.
 const SIGNATURE_CHECK_SECONDS: f64 = 20e-9;
 
-/// Search by bands, and its expected cost.
+/// Plan for a search by bands, with its expected cost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BandSearchPlan {
     pub(crate) search: BandSearch,
     /// Expected number of pairs of unrelated documents whose signatures are compared.
     pub(crate) unrelated_pairs: f64,
-    /// Expected time in seconds on one core, without reading.
+    /// Expected time in seconds on one core, without the time for reading documents.
     pub(crate) seconds: f64,
 }
 
-/// Extra time that a plan with a higher recall than requested may take, in seconds on one core.
-/// `EXTRA_SECONDS_PER_DOCUMENT` is added for each document. A higher recall is worth some time, because the
-/// pairs of one template differ in the same way: they are found or missed together.
+/// Extra time that a plan with a higher recall than requested may take, for any number of documents; in seconds on one
+/// core. A higher recall is worth some time: the pairs of one template differ in the same way, so they are found or
+/// missed together.
 const EXTRA_SECONDS_MAX: f64 = 0.25;
+/// Extra time per document that is allowed in addition, in seconds on one core.
 const EXTRA_SECONDS_PER_DOCUMENT: f64 = 0.25e-6;
 
-/// Returns the cheapest plan that finds pairs of this similarity with probability `recall` or more, among
-/// `documents` documents. If a plan with 20% or 40% of the allowed misses costs little more, returns that
-/// plan instead.
+/// Returns the cheapest plan that finds a pair of this similarity with a probability of at least `recall`, among
+/// `documents` documents. If a plan that misses only 20% or 40% as many pairs costs little more, returns that plan
+/// instead.
 ///
 /// # Errors
 /// [`BadArgument`](simstore::Error::BadArgument) if no plan has this recall.
@@ -58,7 +59,7 @@ fn cheapest_plan(similarity: f64, recall: f64, documents: usize) -> Option<BandS
     choices.min_by(|a, b| a.seconds.total_cmp(&b.seconds))
 }
 
-/// Probability that two random 64-bit fingerprints are within a distance.
+/// Probability that two random 64-bit fingerprints differ in at most `distance` bits.
 fn random_share(distance: u32) -> f64 {
     let mut term = 1.0;
     let mut sum = 0.0;

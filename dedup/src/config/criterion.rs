@@ -11,8 +11,8 @@ use simstore_corpus::{Diagnostic, Observer};
 /// How documents are compared.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum ComparisonConfig {
-    /// Depends on inputs and stores: texts with similarity 0.8, fingerprints within 3 bits, or the threshold
-    /// of the stores.
+    /// Chosen by the inputs and stores. With stores, their threshold applies. Otherwise, texts are compared with a minimum
+    /// similarity of 0.8, and fingerprints with a maximum distance of 3 bits.
     #[default]
     Default,
     /// Compares texts by their Jaccard similarity.
@@ -25,13 +25,13 @@ pub enum ComparisonConfig {
 /// the number of common features divided by the number of distinct features of both.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SimilarityConfig {
-    /// Least similarity of near-duplicates, above 0 and up to 1. The default is 0.8, or the similarity of the
-    /// store. Low values do not reach a high recall: the default recall needs at least 0.43.
+    /// Least similarity of near-duplicates, above 0 and up to 1. The default is 0.8, or with a store, its minimum
+    /// similarity. A low similarity does not allow a high recall: the default recall needs a similarity of at least 0.43.
     pub min_similarity: Option<f64>,
     /// Least probability of finding a pair whose similarity is exactly the minimum; 0.95 by default. More
     /// similar pairs are found with a higher probability.
     pub recall: Option<f64>,
-    /// Name of the [`Profile`](simstore_text::Profile) of the features. The default is
+    /// Name of the [`Profile`](simstore_text::Profile) that turns texts into features. The default is
     /// [shingles](simstore_text::Profile::shingles), or for files of source code,
     /// [code](simstore_text::Profile::code).
     pub profile: Option<String>,
@@ -44,8 +44,8 @@ pub struct DistanceConfig {
     pub max_distance: Option<u32>,
     /// Width of fingerprints in bits, 64 or 128. The default is 64, or the width of the store.
     pub bits: Option<u32>,
-    /// Name of the [`Profile`](simstore_text::Profile) that turns texts into fingerprints. The default is the
-    /// default profile, or the profile of the store.
+    /// Name of the [`Profile`](simstore_text::Profile) that turns texts into fingerprints. The default is the profile of
+    /// the store, or `Profile::default()` without one.
     pub profile: Option<String>,
     /// If set, documents with near fingerprints are near-duplicates only if their texts are similar too. The
     /// texts are read a second time.
@@ -57,34 +57,35 @@ pub struct DistanceConfig {
 pub struct VerifyConfig {
     /// Least Jaccard similarity of the two texts, from 0 to 1.
     pub min_similarity: f64,
-    /// Name of the profile of these features, with the default of [`SimilarityConfig::profile`].
+    /// Name of the profile that turns the texts into features. The default is that of [`SimilarityConfig::profile`].
     pub profile: Option<String>,
 }
 
-/// User options that choose a [`ComparisonConfig`]. An option about texts and an option about fingerprints
-/// exclude each other.
+/// Options of a user, which are combined to a [`ComparisonConfig`]. Options for comparing texts and options for comparing
+/// fingerprints exclude each other.
 #[derive(Clone, Debug, Default)]
 pub struct ComparisonOptions {
-    /// [`SimilarityConfig::min_similarity`].
+    /// Value for [`SimilarityConfig::min_similarity`].
     pub similar: Option<f64>,
-    /// [`SimilarityConfig::recall`].
+    /// Value for [`SimilarityConfig::recall`].
     pub recall: Option<f64>,
-    /// [`DistanceConfig::max_distance`].
+    /// Value for [`DistanceConfig::max_distance`].
     pub distance: Option<u32>,
-    /// [`DistanceConfig::bits`].
+    /// Value for [`DistanceConfig::bits`].
     pub bits: Option<u32>,
-    /// [`DistanceConfig::profile`], or with `by_similarity` [`SimilarityConfig::profile`].
+    /// Value for [`DistanceConfig::profile`]; or for [`SimilarityConfig::profile`], if texts are compared.
     pub profile: Option<String>,
-    /// [`VerifyConfig::min_similarity`].
+    /// Value for [`VerifyConfig::min_similarity`].
     pub verify_text: Option<f64>,
-    /// [`VerifyConfig::profile`] or [`SimilarityConfig::profile`].
+    /// Value for [`VerifyConfig::profile`]; or for [`SimilarityConfig::profile`], if texts are compared.
     pub verify_profile: Option<String>,
-    /// Compares texts by [`Profile::exact`](simstore_text::Profile::exact), with similarity 1.
+    /// If set, only equal texts are duplicates: texts are compared by [`Profile::exact`](simstore_text::Profile::exact),
+    /// with a minimum similarity of 1.
     pub exact: bool,
 }
 
 impl ComparisonConfig {
-    /// Compares texts. Near-duplicates have at least the similarity `least`.
+    /// Returns a configuration that compares texts. Near-duplicates have a similarity of at least `least`.
     pub fn by_similarity(least: f64) -> ComparisonConfig {
         ComparisonConfig::Similarity(SimilarityConfig {
             min_similarity: Some(least),
@@ -92,7 +93,7 @@ impl ComparisonConfig {
         })
     }
 
-    /// Compares fingerprints. Near-duplicates differ in at most `most` bits.
+    /// Returns a configuration that compares fingerprints. Fingerprints of near-duplicates differ in at most `most` bits.
     pub fn by_distance(most: u32) -> ComparisonConfig {
         ComparisonConfig::Distance(DistanceConfig { max_distance: Some(most), ..DistanceConfig::default() })
     }
@@ -226,22 +227,22 @@ impl ComparisonOptions {
     }
 }
 
-/// Names of the options for resource files that are set.
+/// Returns the names of the options for [`Resources`] that are set.
 pub(crate) fn given_resources(resources: &Resources) -> impl Iterator<Item = &'static str> + use<> {
     let Resources { dictionary, stop_words, idf } = resources;
     let all = [("dictionary", dictionary), ("stop_words", stop_words), ("idf", idf)];
     all.map(|(option, resource)| resource.is_some().then_some(option)).into_iter().flatten()
 }
 
-/// Threshold for near-duplicates. It is serialized as a field `similar` or `distance`, like the options of
-/// these names.
+/// Threshold for near-duplicates. It is serialized as a field `similar` or `distance`. These are also the names of the
+/// options that set it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Criterion {
-    /// Texts have at least this similarity, from 0 to 1.
+    /// Texts of near-duplicates have at least this similarity, from 0 to 1.
     #[serde(rename = "similar")]
     Similarity(f64),
-    /// Fingerprints differ in at most this number of bits.
+    /// Fingerprints of near-duplicates differ in at most this number of bits.
     Distance(u32),
 }
 

@@ -1,5 +1,5 @@
-//! Resolution of a configuration: replaces defaults by values, and refuses options that contradict each
-//! other, the inputs or the stores.
+//! Resolution of a configuration: replaces defaults by values. Refuses options that contradict each other, the inputs or
+//! the stores.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ const DEFAULT_RECALL: f64 = 0.95;
 pub(crate) struct ResolvedConfig {
     pub(crate) kind: InputKind,
     pub(crate) width: Width,
-    /// Inputs, with the field that the keep rule compares, and with the memory limit for reading.
+    /// Inputs. Their options include the field that the keep rule compares, and the memory limit for reading.
     pub(crate) inputs: Inputs,
     /// List of the input files; `None` for fingerprints.
     pub(crate) file_list: Option<FileList>,
@@ -44,7 +44,7 @@ pub(crate) struct ResolvedConfig {
     /// Last run that added documents to the first store.
     pub(crate) last_run: LastRun,
     pub(crate) criterion: Criterion,
-    /// Least similarity of the texts of near fingerprints; `None` if texts are not verified.
+    /// Least similarity of the texts of documents with near fingerprints; `None` if texts are not verified.
     pub(crate) min_verified_similarity: Option<f64>,
     pub(crate) recall: f64,
     pub(crate) cluster_by: ClusterBy,
@@ -53,10 +53,10 @@ pub(crate) struct ResolvedConfig {
     pub(crate) profile: Profile,
     /// Computes MinHash signatures; `None` if documents are compared by distance.
     pub(crate) min_hasher: Option<MinHasher>,
-    /// Profile for comparing texts; `None` if only fingerprints are compared.
+    /// Profile that turns texts into features to compare them; `None` if only fingerprints are compared.
     pub(crate) text_profile: Option<Profile>,
-    /// Settings of the store of similar documents that documents are added to; `None` if no documents are
-    /// added, or if the store has fingerprints only.
+    /// Settings of the store that documents are added to, if it is a store of similar documents. `None` if no documents
+    /// are added, or if the store has only fingerprints.
     pub(crate) addition_settings: Option<SimilarSettings>,
     /// Whether only equal texts are duplicates.
     pub(crate) is_exact: bool,
@@ -65,15 +65,15 @@ pub(crate) struct ResolvedConfig {
 }
 
 impl ResolvedConfig {
-    /// Returns the inputs, if they are documents.
+    /// Returns the inputs, if they are documents and not fingerprints.
     pub(crate) fn documents(&self) -> Option<&Inputs> {
         (self.kind == InputKind::Documents).then_some(&self.inputs)
     }
 
-    /// Fails if inputs are read twice and have changed since the run began.
+    /// Checks that input files have not changed since the run began. Checks nothing if the inputs are read only once.
     ///
     /// # Errors
-    /// [`Error::Refused`] if one has changed.
+    /// [`Error::Refused`] if an input file has changed.
     pub(crate) fn check_unchanged(&self) -> Result<()> {
         match &self.file_list {
             Some(file_list) if self.reads_twice => file_list.check_unchanged(&self.inputs),
@@ -185,12 +185,12 @@ impl DedupConfig {
         Width::from_bits(requested.or(stored.map(|(bits, _)| bits)).unwrap_or(u64::BITS))
     }
 
-    /// Returns the configuration of [`sample_pairs`](crate::sample_pairs) with a lower threshold, and the
-    /// requested threshold. `lowest` computes the lower threshold from the requested threshold and the
-    /// recall.
+    /// Returns the configuration for [`sample_pairs`](crate::sample_pairs), with a lower threshold than requested, and the
+    /// requested threshold. `lowest` computes the lower threshold from the requested threshold and the recall.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if the options compare fingerprints or stores, or keep none of the duplicates.
+    /// [`Error::BadArgument`] if the configuration compares fingerprints, has reference stores, or keeps none of the
+    /// duplicates.
     pub(crate) fn to_pair_sample_config(
         &self,
         inputs: &Inputs,
@@ -245,7 +245,7 @@ impl DedupConfig {
         Ok(())
     }
 
-    /// Returns a store that an earlier path already names, if any.
+    /// Returns the first store path that occurs twice in [`DedupConfig::against`], if any.
     fn repeated_store(&self) -> Option<&PathBuf> {
         let place = |store: &PathBuf| store.canonicalize().unwrap_or_else(|_| resolve_path(store));
         let mut seen = BTreeSet::new();
@@ -277,7 +277,7 @@ impl DedupConfig {
         }
     }
 
-    /// Fails if an option needs input files. Called for inputs in memory.
+    /// Fails if an option is set that needs input files. Called if the inputs are in memory.
     fn check_in_memory(&self, kind: InputKind, outputs: Option<&Outputs>) -> Result<()> {
         let writes_documents = kind == InputKind::Documents && outputs.is_some_and(Outputs::writes_documents);
         match first_set_option([(self.resume.is_some(), "resume"), (writes_documents, "output")]) {
@@ -384,7 +384,8 @@ impl DedupConfig {
         }
     }
 
-    /// Returns the name of an option that selects fingerprints without setting the distance, if any.
+    /// Returns the name of an option that is set and implies that fingerprints are compared, such as `bits`. Does not
+    /// consider the option `distance` itself.
     fn fingerprint_option(&self, distance: &DistanceConfig) -> Option<&'static str> {
         let options = [
             (distance.bits.is_some(), "bits"),
@@ -394,8 +395,8 @@ impl DedupConfig {
         first_set_option(options).or_else(|| given_resources(&self.resources).next())
     }
 
-    /// Returns the criterion for stores of similar documents: the greatest of their similarities, or a
-    /// greater requested one.
+    /// Returns the criterion for stores of similar documents: the requested similarity, or by default the greatest of
+    /// the stores' minimum similarities. A lower similarity than that is refused.
     fn similar_store_criterion(&self, kind: InputKind, references: &ReferenceStores) -> Result<Criterion> {
         let default = (&SimilarityConfig::default(), &DistanceConfig::default());
         let (similar, distance) = match &self.comparison {
@@ -450,8 +451,8 @@ impl DedupConfig {
         Ok(())
     }
 
-    /// Returns the settings of the store of similar documents that documents are added to. The store may be
-    /// new. Returns `None` if no documents are added, or if they are added to a store of fingerprints.
+    /// Returns the settings of the store that documents are added to, if it is a store of similar documents. The run may
+    /// create this store. Returns `None` if no documents are added, or if the store has only fingerprints.
     fn addition_settings(
         &self,
         criterion: Criterion,
@@ -484,9 +485,9 @@ impl DedupConfig {
         Ok(Some(if add.with_texts { made.with_texts() } else { made }))
     }
 
-    /// Returns the profile for comparing texts: the profile of the stores, else the requested one, else the
-    /// profile for code if all files are source code, else word shingles. Returns `None` if texts are not
-    /// compared.
+    /// Returns the profile that turns texts into features to compare them: the profile of the stores, else the requested
+    /// profile. The default is the profile for code if all files are source code, else word shingles. Returns `None` if
+    /// texts are not compared.
     fn text_profile(
         &self,
         criterion: Criterion,

@@ -1,4 +1,4 @@
-//! The steps of the search by similarity as separate functions, for programs that distribute it over machines.
+//! The search by similarity as separate steps, for programs that distribute it over several machines.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,8 +17,8 @@ use crate::pipeline::representatives::star_pairs;
 /// 1. A [`min_hasher`](SimilarSearch::min_hasher) computes the signature of each text. Texts with equal
 ///    [digests](simstore_text::Signature::digest) have the same feature set. They are one unique document
 ///    from here on.
-/// 2. [`choose`](SimilarSearch::choose) chooses, by the number of unique documents, which bands are joined,
-///    and within which distance. Each band is joined separately.
+/// 2. [`choose`](SimilarSearch::choose) chooses how many bands of the signatures are joined, and within which
+///    distance. The choice depends on the number of unique documents. Each band is joined separately.
 /// 3. [`candidate`](SimilarSearch::candidate) selects pairs of unique documents among the results of these
 ///    joins, each pair once.
 /// 4. [`similarity`](SimilarSearch::similarity) verifies a candidate.
@@ -57,8 +57,9 @@ impl SimilarSearch {
         MinHasher::new(profile)
     }
 
-    /// Chooses the bands to join and their distance, for the least work with `distinct` unique documents. A
-    /// pair with exactly the least similarity is found with a probability of at least `recall`.
+    /// Chooses how many bands are joined and within which distance, so that the search of `distinct` unique documents
+    /// takes the least work. `recall` is the least probability of finding a pair whose similarity is exactly the
+    /// minimum.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if no distance reaches the recall, or `recall` is not between 0 and 1.
@@ -67,9 +68,10 @@ impl SimilarSearch {
         Ok(band_search_plan::plan_band_search(self.min_similarity, recall, distinct)?.search)
     }
 
-    /// Returns the digests of a candidate, the lesser first; `None` if the pair is no candidate. `a` and `b`
-    /// are a result of the join of `band`. The join gives pairs with equal bands in both orders, and other
-    /// pairs in one. Over all bands and orders, each candidate is returned exactly once.
+    /// Returns the digests of `a` and `b`, the smaller one first, if the two documents are a candidate; else `None`.
+    /// `a` and `b` must be a pair that the join of `band` has found. The join must give a pair with equal bands twice,
+    /// in both orders, and any other pair once. Then the calls for all pairs of all joins return each candidate exactly
+    /// once.
     pub fn candidate(
         &self,
         search: &BandSearch,
@@ -84,8 +86,8 @@ impl SimilarSearch {
         is_candidate.then(|| (a.digest.min(b.digest), a.digest.max(b.digest)))
     }
 
-    /// Returns the Jaccard similarity of two ascending lists of features; `None` if it is less than the least
-    /// similarity.
+    /// Returns the Jaccard similarity of two ascending lists of features; `None` if it is below the minimum
+    /// similarity of the search.
     pub fn similarity(&self, a: &[u64], b: &[u64]) -> Option<f64> {
         jaccard_at_least(a, b, self.min_similarity)
     }
@@ -103,10 +105,11 @@ pub struct UniqueDocument<'a> {
 }
 
 /// Assigns representatives by stars, from all similar pairs of unique documents. A document is represented by
-/// the most preferred representative that is similar to it. If there is none, it is a representative itself.
+/// the most preferred representative that is similar to it. If no representative is similar to it, the document is a
+/// representative itself.
 ///
-/// The input is grouped by connected component. For each component, all members come first, the most
-/// preferred one first. Then come the component's similar pairs.
+/// The calls of [`push`](ComponentStars::push) must be grouped by connected component. For each component, first push
+/// all members, the most preferred one first. Then push the similar pairs of the component.
 ///
 /// ```
 /// use simstore_dedup::ComponentStars;
@@ -134,7 +137,8 @@ pub struct ComponentStars {
     members: Vec<u128>,
     /// Index of each member in `members`.
     indexes: HashMap<u128, u32>,
-    /// Pairs (worse, better, similarity), by index.
+    /// Similar pairs (worse, better, similarity). The two documents are given by their indexes in `members`; the better
+    /// one is preferred.
     pairs: Vec<(u32, u32, f64)>,
 }
 
@@ -143,7 +147,7 @@ pub struct ComponentStars {
 pub struct Assignment {
     /// Digest of the represented document.
     pub member: u128,
-    /// Digest of the representative: the most preferred one that is similar to the member.
+    /// Digest of the most preferred representative that is similar to the member.
     pub representative: u128,
     /// Digest of the most similar representative; ties go to the most preferred one.
     pub nearest: u128,
@@ -152,7 +156,7 @@ pub struct Assignment {
 }
 
 impl ComponentStars {
-    /// Creates an empty state that accepts up to `max_pairs` pairs per component.
+    /// Creates an assigner without members. It accepts up to `max_pairs` similar pairs per component.
     pub fn new(max_pairs: usize) -> Self {
         ComponentStars {
             max_pairs,
@@ -163,8 +167,9 @@ impl ComponentStars {
         }
     }
 
-    /// Adds a member of a component or, if `pair` is given, a similar pair: the member with the other
-    /// document and their similarity. If a new component starts, returns the assignments of the previous one.
+    /// Without `pair`, adds a member of a component. With `pair`, adds a similar pair: `member`, and the other member and
+    /// their similarity in `pair`. If `component` differs from that of the last call, returns the assignments of the
+    /// last component.
     ///
     /// # Errors
     /// [`Error::Refused`] if the component has too many pairs; [`Error::BadArgument`] if a pair comes before

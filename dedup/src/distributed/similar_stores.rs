@@ -1,4 +1,4 @@
-//! Finds the most similar stored documents of texts, in a search that is distributed over machines.
+//! Finds the stored document that is most similar to each text, in a search that is distributed over machines.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use simstore_corpus::InputKind;
 use simstore_corpus::Stage;
 use simstore_corpus::spill::MemoryBudget;
 
-/// Bytes of memory for matches, and the same for features.
+/// Memory for matches in bytes. Features may take the same amount in addition.
 const MEMORY_BYTES: u64 = 64 << 20;
 
 /// Stores of similar documents to compare texts with, like the stores of [`DedupConfig::against`].
@@ -38,8 +38,8 @@ impl fmt::Debug for SimilarStores {
 }
 
 impl SimilarStores {
-    /// Opens stores, to find documents with a similarity of at least `similar`. `None`: the similarity that
-    /// the stores were created for.
+    /// Opens the stores at `paths`, to find documents with a similarity of at least `similar`. If `similar` is `None`,
+    /// uses the minimum similarity that the stores were created for.
     ///
     /// # Errors
     /// The errors of [`run`](crate::run()) with the same options.
@@ -59,18 +59,18 @@ impl SimilarStores {
         Ok(SimilarStores { references, texts, min_hasher, min_similarity })
     }
 
-    /// Least similarity of the documents that are found.
+    /// Minimum similarity of a text and the stored document that is found for it.
     pub fn similar(&self) -> f64 {
         self.min_similarity
     }
 
-    /// Profile that turns texts into features. All stores have the same.
+    /// Profile that turns texts into features. All stores have this profile.
     pub fn profile(&self) -> &simstore_text::Profile {
         self.min_hasher.profile()
     }
 
-    /// Returns the most similar stored document of each text with the index of its store, or `None` if no
-    /// document is similar. Ties go to the first store, then to the smallest id.
+    /// For each text, returns the index of a store and the stored document that is most similar to the text. Returns
+    /// `None` for a text without a similar stored document. Ties go to the first store, then to the smallest id.
     ///
     /// # Errors
     /// The errors of reading the stores.

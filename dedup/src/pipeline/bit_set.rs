@@ -1,8 +1,8 @@
-//! Fixed-size bit set that several threads can write at the same time.
+//! Bit set of fixed size that several threads can write at the same time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Set of document numbers, or of numbers of unique documents. Threads share it by reference.
+/// Set of numbers of documents or of unique documents. Several threads can add numbers through a shared reference.
 #[derive(Debug)]
 pub(crate) struct AtomicBitSet(Vec<AtomicU64>);
 

@@ -11,22 +11,23 @@ use crate::pipeline::verify::Verifier;
 use crate::rows::{AssignmentRow, SignatureRow};
 use simstore_corpus::spill::Rows;
 
-/// Maximum number of unique documents in the sample, and of examined duplicates.
+/// Maximum number of unique documents in the sample, and maximum number of examined duplicates.
 const SAMPLE_SIZE: usize = 64;
-/// Sampled documents and duplicates below which there is no result.
+/// Least number of sampled documents. With fewer, boilerplate is not determined.
 const MIN_DOCUMENTS: usize = 20;
+/// Least number of duplicates. With fewer, none are examined.
 const MIN_DUPLICATES: usize = 5;
-/// Features above which a document is skipped, to save memory.
+/// Maximum number of features of a sampled or examined document. Larger documents are skipped, to save memory.
 const MAX_FEATURES: u32 = 1 << 16;
 
-/// Number of duplicates that mostly share boilerplate with their representative.
+/// Result of a check whether duplicates are similar to their representatives only because of boilerplate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Boilerplate {
     /// Number of examined duplicates, a sample spread evenly over all duplicates.
     #[serde(rename = "looked_at")]
     pub examined: usize,
-    /// Number of examined duplicates that share mostly boilerplate: more than half of the features shared
-    /// with the representative each occur in at least nine of ten sampled documents.
+    /// Number of examined duplicates that share mostly boilerplate with their representative: more than half of the
+    /// shared features are boilerplate. A feature is boilerplate if at least nine of ten sampled documents have it.
     #[serde(rename = "mostly")]
     pub mostly_boilerplate: usize,
 }
@@ -38,7 +39,7 @@ impl Boilerplate {
     }
 }
 
-/// Returns a sample of unique documents, spread evenly, to determine the boilerplate.
+/// Returns a sample of unique documents, evenly spread, whose common features are the boilerplate.
 pub(crate) fn sample(uniques: &UniqueDocuments, signatures: &Rows<SignatureRow>) -> Result<Vec<u32>> {
     let mut sample = Vec::new();
     for unique in spread(uniques.len()) {
@@ -54,14 +55,14 @@ fn is_short(unique: u32, uniques: &UniqueDocuments, signatures: &Rows<SignatureR
     Ok(signatures.get(uniques.best_document(unique)? as usize)?.features <= MAX_FEATURES)
 }
 
-/// Visits up to [`SAMPLE_SIZE`] numbers below `count`, spread evenly.
+/// Returns up to [`SAMPLE_SIZE`] numbers below `count`, evenly spread, in ascending order.
 fn spread(count: usize) -> impl Iterator<Item = usize> {
     let sampled = count.min(SAMPLE_SIZE);
     (0..sampled).map(move |at| at * count / sampled)
 }
 
-/// Examines a sample of the duplicates in `assignments`. Features that nine of ten documents of `sample` have
-/// are boilerplate. Returns `None` if there are too few documents or duplicates, or no boilerplate.
+/// Examines a sample of the duplicates in `assignments`. The features that at least nine of ten documents of `sample`
+/// have are boilerplate. Returns `None` if `sample` or `assignments` is too small, or if there is no boilerplate.
 pub(crate) fn boilerplate(
     sample: &[u32],
     assignments: &Rows<AssignmentRow>,

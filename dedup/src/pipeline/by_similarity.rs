@@ -37,7 +37,7 @@ use simstore_corpus::spill::Rows;
 pub(crate) struct SimilarityOptions {
     /// Least Jaccard similarity of similar documents.
     pub(crate) min_similarity: f64,
-    /// Least probability that a pair with exactly that similarity is found.
+    /// Least probability of finding a pair whose similarity is exactly `min_similarity`.
     pub(crate) recall: f64,
     pub(crate) cluster_by: ClusterBy,
     /// Whether all similar pairs are listed.
@@ -59,11 +59,11 @@ pub(crate) struct SimilarityStages<'a> {
     /// Signatures of all documents, in document order.
     pub(crate) signatures: &'a Rows<SignatureRow>,
     pub(crate) uniques: &'a UniqueDocuments,
-    /// Unique documents similar to a stored document. They are listed in pairs, but neither represent others
-    /// nor are represented.
+    /// Unique documents that are similar to a stored document. If pairs are listed, their pairs are listed, too. But
+    /// they do not represent other documents, and no input document represents them.
     pub(crate) excluded: &'a AtomicBitSet,
-    /// Number of unique documents that the bands are chosen for. A dry run searches a sample with the bands
-    /// of the whole corpus.
+    /// Number of unique documents that determines how many bands are joined. A dry run, which searches only a sample,
+    /// sets it to the number of documents of the whole corpus.
     pub(crate) count: usize,
     pub(crate) source: FeatureSource<'a>,
     /// Folder that keeps the results of stages for `--resume`; `None` without that option.
@@ -77,14 +77,14 @@ pub(crate) struct SimilarityResult {
     pub(crate) assignments: Assignments,
     /// All similar pairs, if they are listed; else empty.
     pub(crate) pairs: Rows<ScoredPair>,
-    /// Most similar kept document of each represented unique document, if that is not its representative. If
-    /// no document of a cluster is kept: most similar other unique document of each one.
+    /// Most similar kept document of each represented unique document, if that document is not its representative. If
+    /// the run keeps no document of a cluster, the most similar other document of each unique document.
     pub(crate) nearest: Rows<ScoredPair>,
-    /// Number of verified pairs of unique documents, and of rejected pairs among them.
+    /// Number of verified pairs of unique documents, and number of those that were rejected.
     pub(crate) compared: (u64, u64),
-    /// Number of members of dense groups, and of pairs of members whose signatures were compared.
+    /// Number of members of dense groups, and number of pairs of members whose signatures were compared.
     pub(crate) groups: (u64, u64),
-    /// Duplicates that share mostly boilerplate; `None` if that was not examined.
+    /// How many duplicates share mostly boilerplate; `None` if that was not examined.
     pub(crate) boilerplate: Option<Boilerplate>,
 }
 
@@ -102,7 +102,8 @@ impl SimilarityResult {
 }
 
 impl SimilarityStages<'_> {
-    /// Finds and verifies candidates, or loads the results that an earlier run has kept.
+    /// Runs all stages: finds candidates, verifies them and assigns representatives. Loads the results that an earlier
+    /// run has saved, if any.
     pub(crate) fn run(&self) -> Result<SimilarityResult> {
         let search =
             band_search_plan::plan_band_search(self.options.min_similarity, self.options.recall, self.count)?
@@ -115,7 +116,7 @@ impl SimilarityStages<'_> {
         checkpoints.load_or_compute(&last, |kept| self.load(kept), make, SimilarityResult::write)
     }
 
-    /// Verifies candidates and members of dense groups, and assigns representatives.
+    /// Second stage: verifies candidates and pairs of members of dense groups, and assigns representatives.
     fn verify(
         &self,
         rule: CandidateRule,
@@ -191,7 +192,8 @@ impl SimilarityStages<'_> {
         Ok(SimilarityResult { assignments, pairs, nearest, compared: counts, groups, boilerplate })
     }
 
-    /// Identities of the two stages whose results are kept: candidates, and representatives.
+    /// Returns the folder of stage files, and the headers that identify the results of the two stages: candidates and
+    /// representatives. Returns `None` if results are not saved.
     fn stage_keys(&self, rule: &CandidateRule) -> Result<Option<(StageCheckpoints<'_>, [StageHeader; 2])>> {
         let Some(checkpoints) = self.checkpoints else { return Ok(None) };
         let mut hash = Xxh3::new();
@@ -242,7 +244,7 @@ impl SimilarityStages<'_> {
         })
     }
 
-    /// Loads and checks the result of an earlier run.
+    /// Reads the result of the second stage of an earlier run, and checks it.
     fn load(&self, kept: &mut StageReader) -> Result<SimilarityResult, StageReadError> {
         let uniques = self.uniques.len();
         let is_pair = |&(a, b, score): &ScoredPair| {
@@ -297,8 +299,11 @@ impl SimilarityStages<'_> {
         BandJoin { signatures, uniques, excluded, rule, workspace, stage: &stage }.find()
     }
 
-    /// Returns the best documents of all unique documents that may be verified, in ascending order. Each is
-    /// given twice: as document in the corpus, and as number in the feature file.
+    /// Returns the best documents of all unique documents whose features may be needed, in ascending order, as
+    /// [`FeatureReader::features`] takes them: each item is the number of the document twice, in the corpus and in the
+    /// feature file.
+    ///
+    /// [`FeatureReader::features`]: crate::pipeline::features::FeatureReader::features
     fn documents_to_verify(
         &self,
         candidates: &Rows<(u32, u32)>,

@@ -1,10 +1,10 @@
-//! The rule that selects candidates, by bands, signatures and numbers of features.
+//! The rule that decides which pairs are candidates, from their signatures and their numbers of features.
 
 use simstore_text::{BANDS, BandSearch};
 
 use crate::rows::SignatureRow;
 
-/// Condition on the signatures of two documents: the documents are a candidate if it holds.
+/// Rule that decides from the signatures of two documents whether they are a candidate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CandidateRule {
     pub(crate) search: BandSearch,
@@ -13,15 +13,15 @@ pub(crate) struct CandidateRule {
 }
 
 impl CandidateRule {
-    /// Whether a pair found by the join of `band` is a candidate that no earlier band has found.
+    /// Whether two documents, found by the join of `band`, are a candidate that the join of no earlier band has found.
     #[inline]
     pub(crate) fn is_new(&self, a: &SignatureRow, b: &SignatureRow, band: usize) -> bool {
         is_first_found_by(&self.search, &a.bands, &b.bands, band)
             && may_be_similar(a.features, b.features, self.min_similarity)
     }
 
-    /// Whether two signatures are within the band distance in at least one joined band, and within the
-    /// distance of whole signatures.
+    /// Whether at least one joined band of two signatures is within the maximum distance for bands, and the whole
+    /// signatures are within the maximum distance for signatures.
     #[inline(always)]
     pub(crate) fn accepts(&self, a: &[u64; BANDS], b: &[u64; BANDS]) -> bool {
         let distance = |at: usize| (a[at] ^ b[at]).count_ones();
@@ -30,8 +30,8 @@ impl CandidateRule {
     }
 }
 
-/// Whether two signatures are within the distance of whole signatures, and no band before `band` is within
-/// the band distance.
+/// Whether two signatures are within the maximum distance for whole signatures, and no band before `band` is within the
+/// maximum distance for bands. Then `band` is the first band whose join finds the pair.
 #[inline]
 pub(crate) fn is_first_found_by(
     search: &BandSearch,
@@ -44,8 +44,8 @@ pub(crate) fn is_first_found_by(
         && (0..BANDS).map(distance).sum::<u32>() <= search.signature_distance
 }
 
-/// Whether documents with `a` and `b` features can have a Jaccard similarity of `min_similarity`. At most,
-/// they share all features of the smaller one.
+/// Whether two documents with `a` and `b` features can have a Jaccard similarity of at least `min_similarity`. It is
+/// greatest if the document with more features has all features of the other one.
 #[inline]
 pub(crate) fn may_be_similar(a: u32, b: u32, min_similarity: f64) -> bool {
     f64::from(a.min(b)) >= f64::from(a.max(b)) * min_similarity - 1e-9

@@ -1,12 +1,14 @@
-//! Candidates: pairs of unique documents with near signatures. Each chosen band is joined separately; then
-//! the whole signatures of each pair are compared.
+//! Candidates: pairs of unique documents with near signatures. The first few bands of the signatures are joined, one
+//! band after the other: a join finds all pairs whose values of this band are near. Then the whole signatures of
+//! these pairs are compared.
 //!
-//! In memory, each pair is found once, by the first band whose join finds it. Beyond memory, one band after
-//! the other is joined. If a join is still too large, it is divided into the parts of a table, which are
-//! files that are joined one at a time. The whole signatures are compared after all joins.
+//! If the signatures are in memory, they are compared as soon as a join finds a pair, and a pair that a join of an
+//! earlier band has found is skipped. If the signatures are on disk, they are compared after all joins. If the join
+//! of a band is too large for the memory, its rows are divided into *parts*, which are files that are joined one at
+//! a time. One division does not bring all near rows together, so there are several, called *tables*.
 //!
-//! In a *dense group*, each document is near many others. Such a group gives no candidates. Its members are
-//! marked, and a [search by rare features](crate::pipeline::dense_groups) finds their similar pairs.
+//! In a *dense group*, each document is near many others. Pairs of two members of dense groups are no candidates.
+//! Instead, a [search by rare features](crate::pipeline::dense_groups) finds the similar pairs of members.
 
 use std::iter;
 use std::sync::{Mutex, PoisonError};
@@ -26,27 +28,28 @@ use crate::workspace::Workspace;
 use simstore_corpus::Stage;
 use simstore_corpus::spill::{Rows, Sorter, SpillWriter};
 
-/// Minimum number of pairs per member in a dense group.
+/// Number of near pairs per document from which on documents that are near each other form a dense group.
 const DENSE_PAIRS_PER_MEMBER: usize = 64;
-/// Pairs of a unique document above which it is marked as a member of a dense group.
+/// Maximum number of candidates of a unique document. A document with more becomes a member of a dense group.
 const MAX_PAIRS_PER_DOCUMENT: u16 = 1024;
-/// Maximum number of parts, which are files written at the same time.
+/// Maximum number of parts of a join. The files of all parts are written at the same time.
 const MAX_PARTS: u64 = 512;
-/// Bytes of memory per joined band: the sorted band and its unique document, the start of each value, the
-/// memory of the join, and a reserve for parts that are larger than others.
+/// Memory of a join per unique document, in bytes: the value of the band and the number of the document, the start of
+/// the rows with each value, the memory of the join itself, and a reserve for parts that are larger than others.
 const JOINED_BAND_BYTES: u64 = 64;
-/// Bounds of the write buffer of a part, in bytes.
+/// Maximum size of the write buffer of a part, in bytes.
 const MAX_BUFFER_BYTES: u64 = 1 << 18;
+/// Minimum size of the write buffer of a part, in bytes.
 const MIN_BUFFER_BYTES: u64 = 1 << 12;
-/// Pairs that a thread collects before it adds them to the shared ones.
+/// Number of pairs that a thread collects before it moves them to the [`PairCollector`].
 const PAIR_BATCH: usize = 4096;
 
-/// Inputs of the join of bands.
+/// Inputs of the search for candidates by joins of bands.
 pub(crate) struct BandJoin<'a> {
     /// Signatures of all documents, in document order.
     pub(crate) signatures: &'a Rows<SignatureRow>,
     pub(crate) uniques: &'a UniqueDocuments,
-    /// Unique documents that are not joined.
+    /// Unique documents that take no part in the search.
     pub(crate) excluded: &'a AtomicBitSet,
     pub(crate) rule: CandidateRule,
     pub(crate) workspace: &'a Workspace,
@@ -55,9 +58,9 @@ pub(crate) struct BandJoin<'a> {
 
 /// Result of the joins of all chosen bands.
 pub(crate) struct JoinedCandidates {
-    /// Distinct candidates, sorted.
+    /// Candidates, sorted, each pair once. Pairs of two members of dense groups are left out.
     pub(crate) candidates: Rows<Candidate>,
-    /// Members of dense groups. Candidates contain no pairs of two such members.
+    /// Unique documents that are members of dense groups.
     pub(crate) dense_members: AtomicBitSet,
 }
 
@@ -89,14 +92,15 @@ impl BandJoin<'_> {
         Ok(JoinedCandidates { candidates, dense_members })
     }
 
-    /// Signatures of all documents and the best document of each unique document. `None` if these are on disk.
+    /// Returns the signatures of all documents, and the best document of each unique document. Returns `None` if one
+    /// of the two is on disk.
     #[inline]
     fn in_memory(&self) -> Option<(&[SignatureRow], &[u32])> {
         self.signatures.as_slice().zip(self.uniques.best_documents().as_slice())
     }
 
-    /// Whether two unique documents are a candidate that no earlier band has found. Always true if the
-    /// signatures are on disk.
+    /// Whether two unique documents, found by the join of `band`, are a candidate that the join of no earlier band has
+    /// found. Always true if the signatures are on disk, because [`filter_pairs`](Self::filter_pairs) checks them later.
     #[inline]
     fn is_new(&self, a: u32, b: u32, band: usize) -> bool {
         let Some((rows, best)) = self.in_memory() else { return true };
@@ -135,8 +139,8 @@ impl BandJoin<'_> {
         Ok(())
     }
 
-    /// Returns (band value, unique document) rows, divided into the parts of a table; without `part`, all
-    /// rows together in memory.
+    /// Returns rows (value of `band`, unique document) for the unique documents in `bests`. If `part` names a table,
+    /// the rows are divided into its parts on disk; otherwise all rows are together in memory.
     fn parts(
         &self,
         bests: &Rows<(u32, u32)>,
@@ -159,9 +163,9 @@ impl BandJoin<'_> {
         files.into_iter().map(|file| Ok(Rows::from_file(file.finish()?))).collect()
     }
 
-    /// Removes repeated candidates and pairs of two members of dense groups. Some of these were collected
-    /// before both members were marked. Unless `is_checked`, also removes candidates whose signatures are too
-    /// far apart.
+    /// Removes repeated pairs, and pairs of two members of dense groups: some of these were collected before it was
+    /// known that both are members. Also removes pairs whose signatures are too far apart, unless `is_checked` says
+    /// that the signatures were compared before.
     fn filter_pairs(
         &self,
         pairs: &Rows<Candidate>,
@@ -191,7 +195,7 @@ impl BandJoin<'_> {
         candidates.finish()
     }
 
-    /// Returns (best document, unique document) for all unique documents that are not excluded, sorted.
+    /// Returns sorted rows (best document, unique document) for all unique documents that are not excluded.
     fn uniques_by_best(&self) -> Result<Rows<(u32, u32)>> {
         let bests = (0..)
             .zip(self.uniques.best_documents().iter()?)
@@ -199,7 +203,7 @@ impl BandJoin<'_> {
         self.workspace.sorted(bests.map(|(unique, best)| Ok((best?, unique))))
     }
 
-    /// Visits the unique documents in `bests` with their signatures.
+    /// Visits the unique documents in `bests`, each with the signature of its best document.
     fn visit(
         &self,
         bests: &Rows<(u32, u32)>,
@@ -218,8 +222,8 @@ impl BandJoin<'_> {
         Ok(())
     }
 
-    /// Joins one band: all rows, or only the rows in one part of a table. `ordered` has (band value, unique
-    /// document) rows in any order.
+    /// Joins one band: sorts `ordered`, and adds the candidates with near values to `found`. `ordered` has rows (value
+    /// of the band, unique document) in any order: all rows, or the rows in one part of the table that `part` names.
     fn join(
         &self,
         mut ordered: Vec<(u64, u32)>,
@@ -269,8 +273,9 @@ impl BandJoin<'_> {
         first_error(joined, &failed)
     }
 
-    /// Adds the candidates among the documents of one value, or between the documents of two values. Marks
-    /// them as dense if there are too many.
+    /// Adds candidates to `found`. Each item of `values` has the rows with one value of the band, and optionally the
+    /// rows with a second, near value. With a second value, pairs one row of each; without, pairs the rows with the
+    /// first value. If a value has too many rows, marks their documents as members of dense groups instead.
     fn add_pairs<'v>(
         &self,
         values: impl Iterator<Item = (&'v [(u64, u32)], Option<&'v [(u64, u32)]>)>,
@@ -309,7 +314,7 @@ impl BandJoin<'_> {
         let _ = self.stage.add(batch.len() as u64);
     }
 
-    /// Moves collected pairs to the shared ones.
+    /// Moves the pairs that a thread has collected to the shared collector.
     fn flush(&self, pairs: &mut Vec<Candidate>, found: &PairCollector) -> Result<()> {
         let count = pairs.len() as u64;
         let mut all = lock(&found.pairs);
@@ -319,17 +324,18 @@ impl BandJoin<'_> {
     }
 }
 
-/// Collects pairs from several threads.
+/// Collector of the pairs that several threads find.
 struct PairCollector {
     pairs: Mutex<Sorter<Candidate>>,
     dense_members: AtomicBitSet,
-    /// Number of pairs of each unique document.
+    /// Number of collected pairs of each unique document, up to [`MAX_PAIRS_PER_DOCUMENT`].
     counts: Vec<SaturatingCounter>,
 }
 
 impl PairCollector {
-    /// Counts one more pair of a document, and marks the document as dense if it has too many. All pairs of
-    /// an unmarked document are counted, so the result does not depend on the order of the threads.
+    /// Counts one more pair of a unique document. If it now has more than [`MAX_PAIRS_PER_DOCUMENT`] pairs, marks it as
+    /// a member of a dense group. Counts are exact up to this limit, so the result does not depend on the order of the
+    /// threads.
     fn count(&self, unique: u32) {
         if self.counts[unique as usize].add(MAX_PAIRS_PER_DOCUMENT) == MAX_PAIRS_PER_DOCUMENT {
             self.dense_members.set(unique);
@@ -337,8 +343,8 @@ impl PairCollector {
     }
 }
 
-/// Returns the number of parts, a power of two, such that one part of a join of `whole` bytes takes at most
-/// `memory` bytes.
+/// Returns the number of parts to divide a join into, a power of two. The whole join takes `whole` bytes, and a part
+/// must take at most `memory` bytes.
 fn parts_for(whole: u64, memory: u64, workspace: &Workspace) -> Result<u64> {
     let parts = whole.div_ceil(memory.max(1)).max(1).next_power_of_two();
     if parts > MAX_PARTS {

@@ -1,4 +1,5 @@
-//! Clusters: representatives with their duplicates, exact duplicates, and documents near a stored document.
+//! Forms clusters: a representative with its near-duplicates, a group of exact duplicates, or a stored document with
+//! the input documents near it.
 
 use bitvec::vec::BitVec;
 use simstore::Result;
@@ -10,12 +11,12 @@ use crate::rows::{MemberRow, PairScore, RepresentativeId, ScoreWithError, Scored
 use crate::workspace::Workspace;
 use simstore_corpus::spill::{RowCursor, Rows, RowsIter};
 
-/// Members of all clusters, in two orders.
+/// Members of all clusters, sorted in two ways.
 #[derive(Debug)]
 pub(crate) struct Clusters {
-    /// Sorted by cluster, then by document.
+    /// One row per member, sorted by cluster, then by document.
     pub(crate) by_cluster: Rows<MemberRow>,
-    /// Sorted by document.
+    /// The same rows, sorted by document.
     pub(crate) by_document: Rows<MemberRow>,
     /// Number of clusters.
     pub(crate) count: usize,
@@ -26,7 +27,7 @@ pub(crate) struct Clusters {
 }
 
 impl Clusters {
-    /// Number of removed documents. `keeps_none`: no member of a cluster is kept.
+    /// Returns the number of removed documents. If `keeps_none` is set, the representatives are removed, too.
     pub(crate) fn removed(&self, keeps_none: bool) -> usize {
         let kept = if keeps_none { 0 } else { self.count - self.stored };
         self.by_cluster.len() - kept
@@ -63,32 +64,36 @@ impl<'a> ClusterCursor<'a> {
     }
 }
 
-/// Document, index of the stored document that represents it, and their score.
+/// Input document and the stored document that represents it: (document, (index of the stored document, score)). The
+/// index refers to the rows of all stored representatives.
 pub(crate) type StoredAssignmentRow = (u32, (u64, ScoreWithError));
 
-/// First sort key of stored representatives: greater than the number of any unique document.
+/// Smallest sort key of a stored representative. Greater than the number of any unique document, so that clusters with
+/// a stored representative sort after all others.
 const STORED: u64 = 1 << 40;
 
-/// Unique documents and their near pairs.
+/// Unique documents and their near pairs. A run by distance considers only documents whose fingerprint is repeated or
+/// near another one; it numbers these documents from 0. A run by similarity considers all documents of the corpus.
 #[derive(Debug)]
 pub(crate) struct NearDocuments {
     pub(crate) uniques: UniqueDocuments,
     /// Near pairs of unique documents, if the run lists pairs; else empty.
     pub(crate) pairs: Rows<ScoredPair>,
-    /// Numbers in the corpus of the documents considered here. `None` if these are all documents of the corpus.
+    /// Number in the corpus of each considered document. `None` if all documents of the corpus are considered, so that
+    /// both numbers are equal.
     pub(crate) documents: Option<Rows<u64>>,
     /// Score of exact duplicates.
     pub(crate) equal: PairScore,
 }
 
 impl NearDocuments {
-    /// Converts a number among the documents considered here to the number in the corpus.
+    /// Converts the number of a considered document to its number in the corpus.
     pub(crate) fn document(&self, local: u32) -> Result<u64> {
         self.documents.as_ref().map_or(Ok(local.into()), |documents| documents.get(local as usize))
     }
 
-    /// Visits near pairs of documents (`a`, `b`, score) with `a` < `b`, sorted by `a`, then by `b`. If the
-    /// run does not list pairs, visits only exact duplicates.
+    /// Visits near pairs of documents: (`a`, `b`, score) with `a` < `b`, sorted by `a`, then by `b`. If the run does
+    /// not list pairs, visits only the pairs of exact duplicates.
     pub(crate) fn pairs(
         &self,
         workspace: &Workspace,
@@ -113,9 +118,8 @@ impl NearDocuments {
         all.finish()
     }
 
-    /// Forms clusters of at least two documents, and clusters of documents near a stored document. Clusters
-    /// are numbered in order of their first documents. `excluded`: unique documents that are near a stored
-    /// document.
+    /// Forms clusters of at least two documents, and clusters that a stored document represents. Clusters are numbered
+    /// in order of their first documents. `excluded` has the unique documents that are near a stored document.
     pub(crate) fn clusters(
         &self,
         assignments: &Assignments,

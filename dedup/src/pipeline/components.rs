@@ -11,11 +11,11 @@ use crate::workspace::Workspace;
 use simstore_corpus::Stage;
 use simstore_corpus::spill::{RowCursor, Rows, RowsWriter};
 
-/// Collector of edges between unique documents.
+/// Collects edges between unique documents, and finds the connected components.
 pub(crate) enum Connector<'a> {
-    /// Union-find in memory, and the number of unique documents.
+    /// Union-find in memory, with the number of unique documents.
     Memory(Components, usize, &'a Workspace),
-    /// Edges that may spill to disk, if union-find would take more than a share of the memory.
+    /// List of edges, which may spill to disk. Used if union-find would take more than a share of the memory.
     Edges(RowsWriter<(u32, u32)>, &'a Workspace),
 }
 
@@ -38,7 +38,8 @@ impl<'a> Connector<'a> {
         }
     }
 
-    /// Whether two documents are known to be connected. Always false on disk.
+    /// Whether the edges collected so far connect two documents. Always false for a list of edges, where the answer
+    /// is unknown.
     pub(crate) fn are_connected(&mut self, a: u32, b: u32) -> bool {
         match self {
             Connector::Memory(components, ..) => components.first(a as usize) == components.first(b as usize),
@@ -46,8 +47,8 @@ impl<'a> Connector<'a> {
         }
     }
 
-    /// Returns (document, best document of its component) for each document that is not the best one of its
-    /// component; in order.
+    /// Returns rows (document, best document of its component), in order, for all documents that are not the best
+    /// document of their component. The best document is the one with the smallest number.
     pub(crate) fn into_firsts(self, stage: &Stage<'_>) -> Result<Rows<(u32, u32)>> {
         let (mut components, uniques, workspace) = match self {
             Connector::Memory(components, uniques, workspace) => (components, uniques, workspace),
@@ -60,8 +61,8 @@ impl<'a> Connector<'a> {
     }
 }
 
-/// Returns (document, best document of its component) for each document that is not the best one of its
-/// component; in order.
+/// Finds the connected components of `uniques` documents with the edges `pairs`. Returns the rows of
+/// [`Connector::into_firsts`].
 pub(crate) fn components(
     pairs: impl Iterator<Item = Result<(u32, u32)>>,
     uniques: usize,
@@ -79,8 +80,9 @@ pub(crate) fn components(
     connector.into_firsts(stage)
 }
 
-/// Like [`Connector::into_firsts`], on disk. Alternates large-star and small-star rounds until no edge
-/// changes (R. Kiveris et al., "Connected Components in `MapReduce` and Beyond", `SoCC` 2014).
+/// Finds connected components on disk, and returns the rows of [`Connector::into_firsts`]. Alternates large-star and
+/// small-star rounds until no edge changes (R. Kiveris et al., "Connected Components in `MapReduce` and Beyond",
+/// `SoCC` 2014).
 fn components_on_disk(
     pairs: impl Iterator<Item = Result<(u32, u32)>>,
     workspace: &Workspace,
@@ -122,8 +124,8 @@ fn components_on_disk(
     }
 }
 
-/// Visits (document, least of it and its neighbors, neighbor) for each document and each of its distinct
-/// neighbors. `edges` are sorted.
+/// Calls `visitor` once for each document and each of its neighbors, with three arguments: the document, the least of
+/// the document and all its neighbors, and the neighbor. `edges` must be sorted.
 fn visit_stars(
     mut edges: RowCursor<impl Iterator<Item = Result<(u32, u32)>>, (u32, u32)>,
     mut visitor: impl FnMut(u32, u32, u32) -> Result<()>,
@@ -142,8 +144,8 @@ fn visit_stars(
     Ok(())
 }
 
-/// Assigns the best document of each component as representative of the others. The score is looked up in
-/// `pairs`, or else computed by `score`.
+/// Assigns the best document of each component as the representative of the other documents of the component. The score
+/// of the two is looked up in `pairs`; if it is not there, `score` computes it.
 pub(crate) fn assignments(
     firsts: &Rows<(u32, u32)>,
     pairs: &Rows<ScoredPair>,

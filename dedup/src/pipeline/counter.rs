@@ -3,13 +3,13 @@
 use super::atomic::AtomicU16;
 use super::atomic::Ordering;
 
-/// Exact counter: no addition below the limit is lost. So the count depends only on the number of additions,
-/// not on the order of the threads.
+/// Counter that several threads increment up to a limit. No increment is lost, so the count depends only on the
+/// number of increments, not on the order of the threads.
 #[derive(Debug, Default)]
 pub(crate) struct SaturatingCounter(AtomicU16);
 
 impl SaturatingCounter {
-    /// Adds one, unless the count has reached `limit`; returns the count before.
+    /// Adds one, unless the count has reached `limit`. Returns the count before the addition.
     #[inline]
     pub(crate) fn add(&self, limit: u16) -> u16 {
         let more = |count| if count < limit { Some(count + 1) } else { None };

@@ -4,9 +4,11 @@
 //! rarest first. Two members with a and b features and similarity t share at least o = ceil(t (a + b) / (1 +
 //! t)) features. So one of the first a - o + 1 features of one member is among the first b - o + 1 features
 //! of the other (S. Chaudhuri, V. Ganti, R. Kaushik, ICDE 2006; R. Bayardo, Y. Ma, R. Srikant, WWW 2007; C.
-//! Xiao, W. Wang, X. Lin, J. Yu, WWW 2008). Posting lists hold the members that have a feature in this
-//! prefix. For pairs that share a list, signatures are compared first, then longer signatures, then the
-//! features.
+//! Xiao, W. Wang, X. Lin, J. Yu, WWW 2008). These first features of a member are its *prefix*. A posting list
+//! holds the members that have one feature in their prefix.
+//!
+//! Two members in the same posting list are compared in three steps, until one step rejects them: by their MinHash
+//! signatures, by *long signatures* of four times the length, and by their features.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

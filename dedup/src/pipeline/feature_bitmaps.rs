@@ -1,11 +1,12 @@
-//! Bitmaps of feature sets, which reject most pairs that are not similar before their features are compared.
+//! Bitmaps of feature sets. Comparing bitmaps is fast, and rejects most pairs that are not similar. Only for the other
+//! pairs, features are compared.
 
 use simstore::simd::{Kernel, dispatch};
 use simstore_text::min_shared_members;
 
 use crate::pipeline::dense_groups::hamming_distance;
 
-/// 64-bit words of a bitmap.
+/// Number of 64-bit words in a bitmap.
 const WORDS: usize = 32;
 
 /// Bitmap of a feature set. A bit is set if an odd number of features hashes to it.
@@ -20,10 +21,10 @@ pub(crate) struct FeatureBitmap {
 }
 
 impl FeatureBitmap {
-    /// Size in bytes of memory.
+    /// Size of a bitmap in memory, in bytes.
     pub(crate) const BYTES: u64 = size_of::<FeatureBitmap>() as u64;
 
-    /// Creates the bitmap of distinct features.
+    /// Creates the bitmap of a feature set. `features` must be distinct.
     pub(crate) fn new(features: &[u64]) -> FeatureBitmap {
         let mut bands = [0; WORDS];
         for feature in features {
@@ -33,7 +34,8 @@ impl FeatureBitmap {
         FeatureBitmap { bands, features: features.len() }
     }
 
-    /// Whether the feature sets may have a Jaccard similarity of at least `min_similarity`.
+    /// Whether the feature sets of two bitmaps may have a Jaccard similarity of at least `min_similarity`. False only if
+    /// they certainly have a lower one.
     pub(crate) fn may_be_similar(&self, other: &FeatureBitmap, min_similarity: f64) -> bool {
         let differing = dispatch(BitmapDistance(&self.bands, &other.bands)) as usize;
         // At least `differing` features are in only one of the sets; the others may be in both.

@@ -1,5 +1,5 @@
-//! Features of the documents to verify: computed while the inputs are read a second time, and kept in a
-//! temporary file.
+//! Features of the documents whose pairs are verified. They are computed while the inputs are read a second time, and
+//! kept in a temporary file.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -19,9 +19,9 @@ use simstore_corpus::Stage;
 use simstore_corpus::spill::{TemporaryFolder, read_exact_at};
 use simstore_io::{DocumentOptions, Record};
 
-/// Documents whose features are computed together on all cores.
+/// Maximum number of documents in a batch. The features of a batch are computed at the same time, on all cores.
 const BATCH: usize = 256;
-/// Bytes of records above which a batch ends early.
+/// Size of the records in a batch at which the batch ends, even with fewer than [`BATCH`] documents; in bytes.
 const BATCH_BYTES: usize = 8 << 20;
 /// Size of the write buffer in bytes.
 const BUFFER_BYTES: usize = 1 << 18;
@@ -33,16 +33,17 @@ pub(crate) struct FeatureFile {
     file: File,
     temporary: Arc<TemporaryFolder>,
     offsets: FeatureOffsets,
-    /// Size of the file in bytes.
+    /// Size of `file` in bytes.
     end: u64,
 }
 
 /// Offsets in a [`FeatureFile`] at which the features of documents start.
 #[derive(Debug)]
 enum FeatureOffsets {
-    /// (Document, offset), in ascending order.
+    /// Pairs (document, offset of its features), in ascending order.
     Memory(Vec<(u32, u64)>),
-    /// One little-endian `u64` per document: the offset plus one, or 0 for a document without features in the file.
+    /// File with one little-endian `u64` per document: the offset of its features plus one, or 0 if the
+    /// [`FeatureFile`] does not have its features.
     File(File),
 }
 
@@ -54,7 +55,7 @@ pub(crate) struct FeatureFileWriter {
     offsets: Vec<(u32, u64)>,
     /// Maximum number of offsets in memory.
     max_offsets: usize,
-    /// File of offsets, once there are too many for memory, and the next document in it.
+    /// File of offsets, and the number of the next document in it. `None` as long as all offsets fit in memory.
     offsets_on_disk: Option<(BufWriter<File>, u32)>,
     /// Size of the file in bytes.
     end: u64,
@@ -130,7 +131,7 @@ impl FeatureFile {
     /// Returns the features of a document, in ascending order.
     ///
     /// # Errors
-    /// [`Error::Bug`] if the file has no features of the document, and I/O errors.
+    /// [`Error::Bug`] if the file does not have the features of this document; I/O errors.
     pub(crate) fn get(&self, document: u32) -> Result<Vec<u64>> {
         let range = self.range(document)?;
         let mut bytes = vec![0; (range.end - range.start) as usize];
@@ -140,7 +141,7 @@ impl FeatureFile {
         Ok(numbers.map(|&number| u64::from_le_bytes(number)).collect())
     }
 
-    /// Size of a document's features in bytes.
+    /// Size of the features of a document in the file, in bytes.
     ///
     /// # Errors
     /// The errors of [`FeatureFile::get`].
@@ -148,7 +149,7 @@ impl FeatureFile {
         self.range(document).map(|range| range.end - range.start)
     }
 
-    /// Range of bytes of a document's count and features in the file.
+    /// Returns the range of bytes in the file that holds the number of features of a document and the features.
     fn range(&self, document: u32) -> Result<Range<u64>> {
         let missing = || Error::Bug(format!("document {document} is to be compared, and was not read again"));
         match &self.offsets {
@@ -179,12 +180,12 @@ impl Drop for FeatureFile {
     }
 }
 
-/// Source of the features of documents to verify.
+/// Where the features of the documents to verify come from.
 #[derive(Clone, Copy)]
 pub(crate) enum FeatureSource<'a> {
     /// Reads the inputs again and computes the features.
     Documents(FeatureReader<'a>),
-    /// Features computed earlier.
+    /// The file has the features: they were computed earlier.
     File(&'a FeatureFile),
 }
 
@@ -198,8 +199,9 @@ pub(crate) struct FeatureReader<'a> {
 }
 
 impl FeatureReader<'_> {
-    /// Computes the features of `documents`: pairs of a document in the corpus, in ascending order, and its
-    /// number in the returned file. If the inputs have no texts, the file is empty.
+    /// Computes the features of the documents in `documents`, and returns a file with them. An item of `documents` is a
+    /// pair: the number of the document in the corpus, and its number in the returned file. Both must be ascending. If
+    /// the inputs have no texts, the file is empty.
     ///
     /// # Errors
     /// [`Error::Refused`] if an input has changed.
@@ -234,7 +236,7 @@ impl FeatureReader<'_> {
     }
 }
 
-/// Computes the features of a batch of records on all cores, and appends them in order.
+/// Computes the features of a batch of records on all cores, and appends them to the file in order.
 fn append(
     all: &mut FeatureFileWriter,
     batch: Vec<(u32, Record)>,

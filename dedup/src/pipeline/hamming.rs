@@ -1,5 +1,5 @@
-//! Search by Hamming distance: finds the fingerprints of a corpus that are repeated, near other fingerprints,
-//! or near stored ones.
+//! Search by Hamming distance. Finds the *listed* fingerprints of a corpus: those that several documents have, that are
+//! near another fingerprint of the corpus, or that are near a stored fingerprint.
 
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
@@ -21,45 +21,48 @@ use crate::workspace::Workspace;
 use simstore_corpus::Stage;
 use simstore_corpus::spill::{Rows, Sorter};
 
-/// Fingerprint of the corpus, its distance in bits to a stored fingerprint, and the stored fingerprint.
+/// (Fingerprint of the corpus, (distance in bits, stored fingerprint near it)).
 pub(crate) type StoredNeighborRow<F> = (F, (u32, StoredRow));
 
 /// Inputs of a search for near fingerprints.
 pub(crate) struct HammingSearch<'a, F: Fingerprint> {
     pub(crate) corpus: &'a Corpus,
     pub(crate) distance: u32,
-    /// Whether to return all pairs. If not, returns only edges that connect the same components.
+    /// Whether to return all near pairs. If not, the search returns fewer pairs, called *edges*, which have the same
+    /// connected components.
     pub(crate) with_pairs: bool,
-    /// Reference stores with their indexes among all of these.
+    /// Existing reference stores, each with its index among all reference stores.
     pub(crate) stores: Vec<(u32, &'a Snapshot<F>)>,
     pub(crate) workspace: &'a Workspace,
     pub(crate) stage: &'a Stage<'a>,
 }
 
-/// Listed fingerprints in ascending order: those that are repeated, near another one, or near a stored one;
-/// and their neighbors.
+/// Listed fingerprints in ascending order, and their neighbors. A fingerprint is listed if it is repeated in the corpus,
+/// near another one of the corpus, or near a stored one.
 pub(crate) type NearFingerprints<F> = (Rows<F>, FingerprintNeighbors);
 
-/// Neighbors of the listed fingerprints. A fingerprint is given by its index in that list.
+/// Near pairs of listed fingerprints. A fingerprint is given by its index in the list of [`NearFingerprints`].
 pub(crate) struct FingerprintNeighbors {
-    /// Near pairs (`a`, `b`, distance in bits) with `a` < `b`, sorted; empty if only edges are returned.
+    /// All near pairs (`a`, `b`, distance in bits) with `a` < `b`, sorted. Empty if
+    /// [`with_pairs`](HammingSearch::with_pairs) is not set.
     pub(crate) pairs: Rows<(u32, u32, u32)>,
-    /// Edges that connect the components; empty if pairs are returned.
+    /// Near pairs that suffice to connect the components. Empty if [`with_pairs`](HammingSearch::with_pairs) is set.
     pub(crate) edges: Rows<(u32, u32)>,
-    /// Index, distance in bits and stored fingerprint of each stored neighbor, sorted.
+    /// Near stored fingerprints: (index of the listed fingerprint, (distance in bits, stored fingerprint)), sorted.
     pub(crate) stored: Rows<(u32, (u32, StoredRow))>,
     /// Number of distinct fingerprints in the corpus.
     pub(crate) distinct: usize,
 }
 
 impl<F: Fingerprint> HammingSearch<'_, F> {
-    /// Compares all fingerprints of the corpus with each other and with stored ones.
+    /// Compares all fingerprints of the corpus with each other and with the stored fingerprints.
     pub(crate) fn find(&self) -> Result<NearFingerprints<F>> {
         self.stage.add(0)?;
         if self.corpus.spilled().is_some() { self.find_on_disk() } else { self.find_in_memory() }
     }
 
-    /// Loads the result of an earlier run, or finds it and keeps it for later runs. Only valid without stores.
+    /// Loads the result that an earlier run has saved. If there is none, finds the result and saves it. Must be called
+    /// only without stores, because stores may change between runs.
     pub(crate) fn find_or_load(&self, checkpoints: &StageCheckpoints<'_>) -> Result<NearFingerprints<F>> {
         let mut hash = Xxh3::new();
         self.corpus.visit_fingerprints::<F>(|_, batch| {
@@ -191,8 +194,8 @@ impl<F: Fingerprint> HammingSearch<'_, F> {
         Ok((values, FingerprintNeighbors { pairs, edges, stored, distinct: distinct.len() }))
     }
 
-    /// Looks up distinct fingerprints in the stores. A stored fingerprint that is in several segments is
-    /// found several times.
+    /// Looks up the distinct fingerprints of the corpus in the stores, and adds near stored fingerprints to `found`. A
+    /// stored fingerprint that is in several segments of its store is added several times.
     pub(crate) fn look_up(&self, distinct: &[F], found: &mut Sorter<StoredNeighborRow<F>>) -> Result<()> {
         let (found, failed) = (Mutex::new(found), Mutex::new(None));
         for &(store, snapshot) in &self.stores {
@@ -211,8 +214,8 @@ impl<F: Fingerprint> HammingSearch<'_, F> {
     }
 }
 
-/// Converts the result of a visitor to control flow: continues on success, else stores the first error in
-/// `failed` and stops.
+/// Converts the result of a visitor to control flow. On success, the operation continues. After an error, it stops, and
+/// the first error is stored in `failed`.
 pub(crate) fn stop_after(result: Result<()>, failed: &Mutex<Option<simstore::Error>>) -> ControlFlow<()> {
     match result {
         Ok(()) => ControlFlow::Continue(()),
@@ -223,7 +226,7 @@ pub(crate) fn stop_after(result: Result<()>, failed: &Mutex<Option<simstore::Err
     }
 }
 
-/// Returns the error of the visitor, if any, instead of the result of the stopped operation.
+/// Returns the error that [`stop_after`] has stored in `failed`. If there is none, returns the result of the operation.
 pub(crate) fn first_error(result: Result<()>, failed: &Mutex<Option<simstore::Error>>) -> Result<()> {
     match lock(failed).take() {
         Some(error) => Err(error),
@@ -234,7 +237,7 @@ pub(crate) fn first_error(result: Result<()>, failed: &Mutex<Option<simstore::Er
 /// Bit vector with constant-time rank queries.
 struct RankedBits {
     bits: BitVec<u64>,
-    /// Number of ones before each 64-bit word.
+    /// Number of ones in `bits` before each 64-bit word.
     before: Vec<u32>,
 }
 
@@ -255,10 +258,11 @@ impl RankedBits {
     }
 }
 
-/// Minimum number of fingerprints that one thread looks up.
+/// Minimum number of fingerprints in the share of one thread when fingerprints are looked up.
 const MIN_LOOKED_UP: usize = 1 << 12;
 
-/// Returns (document, fingerprint index) for each document that has one of the ascending `values`, in document order.
+/// Returns rows (document, index of its fingerprint in `values`) for all documents whose fingerprint is in `values`, in
+/// document order. `values` must be ascending.
 pub(crate) fn documents_with<F: Fingerprint>(
     values: &Rows<F>,
     corpus: &Corpus,
@@ -281,11 +285,11 @@ pub(crate) fn documents_with<F: Fingerprint>(
     }
 }
 
-/// Look-up of fingerprints in an ascending list, behind a filter that rejects most fingerprints that are not
-/// in the list.
+/// Look-up of fingerprints in an ascending list. A filter of hashes rejects most fingerprints that are not in the list,
+/// so that few are searched for.
 struct FingerprintFilter<'v, F> {
     values: &'v [F],
-    /// One bit for each hash value: whether a listed fingerprint has this hash. Its length is a power of two.
+    /// One bit per hash: whether a fingerprint in `values` has this hash. The number of bits is a power of two.
     hashes: BitVec,
 }
 
@@ -305,7 +309,8 @@ impl<'v, F: Fingerprint> FingerprintFilter<'v, F> {
         (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - self.hashes.len().ilog2())) as usize
     }
 
-    /// Visits (document, index in the list) for the documents that have a listed fingerprint, in document order.
+    /// Visits (document, index of its fingerprint in `values`) for all documents whose fingerprint is in `values`, in
+    /// document order.
     fn visit(&self, corpus: &Corpus, mut visitor: impl FnMut(u64, u32) -> Result<()>) -> Result<()> {
         corpus.visit_fingerprints::<F>(|first, batch| {
             let found: Vec<(u64, u32)> = (batch.par_iter().with_min_len(MIN_LOOKED_UP).enumerate())

@@ -1,4 +1,5 @@
-//! Search by Hamming distance for a corpus on disk: joins one table after the other through files.
+//! Search by Hamming distance for a corpus on disk. A join finds the near pairs of fingerprints. It takes one table of
+//! the fingerprints after the other, each in files that are small enough for the memory.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -12,14 +13,14 @@ use crate::pipeline::hamming::{
 use crate::workspace::Workspace;
 use simstore_corpus::spill::{Rows, Sorter};
 
-/// Number of equal shares of the memory. One is for a batch of queries or for the pairs found, the others are
-/// for the join.
+/// Number of equal shares of the memory budget. One share is for a batch of queries, or for the pairs that the join
+/// finds. The other shares are for the join itself.
 const BUDGET_SHARES: u64 = 4;
-/// Fingerprints in a block. The first fingerprint of each block is in memory.
+/// Number of fingerprints in a block of [`FingerprintPositions`].
 const POSITION_BLOCK: usize = 256;
 
-/// Collector of the pairs that a join finds: as sorted pairs, or as a forest that is moved to edges when it
-/// gets large.
+/// Collector of the near pairs that a join finds. If all pairs are requested, it sorts them. Otherwise it adds them to a
+/// forest, which keeps only the edges that connect components. A large forest is emptied into a list of edges.
 struct JoinCollector<F> {
     forest: Forest<F>,
     edges: Sorter<(F, F)>,
@@ -111,9 +112,10 @@ impl<F: Fingerprint> HammingSearch<'_, F> {
         Ok((values, FingerprintNeighbors { pairs, edges, stored, distinct: count }))
     }
 
-    /// Looks up distinct fingerprints in the stores, in batches that fit the memory.
+    /// Looks up the distinct fingerprints of the corpus in the stores, in batches that fit in memory. Returns the near
+    /// stored fingerprints.
     fn look_up_on_disk(&self, distinct: &DistinctOnDisk<F>) -> Result<Rows<StoredNeighborRow<F>>> {
-        /// Maximum bytes of memory for one query of a batch, per bit of the distance.
+        /// Memory for one query of a batch in bytes, divided by the maximum distance in bits.
         const QUERY_BYTES: u64 = 30;
         let mut found = self.workspace.sorter();
         if self.stores.is_empty() {
@@ -134,7 +136,7 @@ impl<F: Fingerprint> HammingSearch<'_, F> {
         Rows::from_sorter(found)
     }
 
-    /// Joins the tables one after the other.
+    /// Joins the distinct fingerprints, one table after the other. Returns the pairs found.
     fn join(&self, distinct: &mut DistinctOnDisk<F>) -> Result<JoinCollector<F>> {
         let &HammingSearch { with_pairs, workspace, stage, .. } = self;
         let (edges, pairs) = (workspace.sorter(), workspace.sorter());
@@ -154,7 +156,8 @@ impl<F: Fingerprint> HammingSearch<'_, F> {
     }
 }
 
-/// Converts fingerprints to their positions in a sorted list on disk.
+/// Finds the positions of fingerprints in a sorted list on disk. The list is divided into blocks, and the first
+/// fingerprint of each block is in memory.
 struct FingerprintPositions<'a, F> {
     all: &'a Rows<F>,
     block_starts: Vec<F>,
@@ -171,7 +174,7 @@ impl<'a, F: Fingerprint> FingerprintPositions<'a, F> {
         Ok(FingerprintPositions { all, block_starts })
     }
 
-    /// Returns the position of a value that is in the list.
+    /// Returns the position of the fingerprint `value`, which must be in the list.
     fn position(&self, value: F) -> Result<u32> {
         let block = self.block_starts.partition_point(|&first| first <= value).saturating_sub(1);
         let rest_of_block = block * POSITION_BLOCK + 1..((block + 1) * POSITION_BLOCK).min(self.all.len());

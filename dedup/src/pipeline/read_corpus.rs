@@ -1,4 +1,4 @@
-//! Reads all documents of a run, with their fingerprints or signatures, into a corpus.
+//! Reads all documents of a run into a corpus, with their fingerprints or signatures.
 
 use simstore::{Fingerprint, Result, each_width};
 
@@ -12,7 +12,7 @@ use simstore_corpus::spill::RowsWriter;
 use simstore_corpus::{Diagnostic, FingerprintBlock, InputCounts, InputKind, Item, ItemOrBlock, Observer};
 use simstore_io::output::UnfinishedOutputs;
 
-/// Documents read between two checks of the memory used.
+/// Number of documents that are read between two checks of the memory use.
 const MEMORY_CHECK_INTERVAL: usize = 4096;
 
 /// Reads all documents into a corpus. With `--resume`, reuses the part files of earlier runs.

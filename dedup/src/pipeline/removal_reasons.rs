@@ -1,8 +1,8 @@
-//! The reason for the removal of each document: the most similar kept document, if it is similar enough.
+//! Finds the *reason* for the removal of each document: the most similar kept document, if the two are similar enough.
 //!
-//! If only a chain of similar pairs connects a removed document with a kept one, the reason is that kept
-//! document, even below the threshold. If no document of the cluster is kept, the reason is the most similar
-//! other document.
+//! A removed document may be similar to no kept document, if only a chain of similar pairs connects the two. Then
+//! the reason is the kept document of its cluster. If the run keeps no document of a cluster, the reason is the most
+//! similar other document.
 
 use simstore::Result;
 
@@ -16,10 +16,11 @@ use crate::workspace::Workspace;
 use simstore_corpus::Stage;
 use simstore_corpus::spill::{RowCursor, Rows, Sorter};
 
-/// Document, the document nearest to it, and their score.
+/// (Document, the document nearest to it, their score).
 pub(crate) type NearestRow = (u32, u32, PairScore);
 
-/// Order of neighbors, nearest first. Ties are broken by the input order of the neighbors' best documents.
+/// Order of the neighbors of a unique document, nearest first. Among equally near neighbors, the one whose best
+/// document comes first in the input is first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NearestOrder {
     /// Greatest similarity first.
@@ -29,17 +30,18 @@ pub(crate) enum NearestOrder {
 }
 
 impl NearestOrder {
-    /// Converts a score to a sort key, or a sort key back to the score.
+    /// Converts a score to a sort key, which is smaller for nearer neighbors. Also converts a sort key back to its
+    /// score.
     fn sort_key(self, score: PairScore) -> PairScore {
         if self == NearestOrder::SmallestDistanceFirst { score } else { !score }
     }
 }
 
-/// Search for the nearest neighbor of each unique document among the pushed pairs.
+/// Search for the nearest neighbor of each unique document, among the pairs that are added to it.
 pub(crate) struct NearestSearch<'a> {
     uniques: &'a UniqueDocuments,
     order: NearestOrder,
-    /// ((Unique document, sort key), (best document of the neighbor, neighbor)).
+    /// A row per added neighbor: ((unique document, sort key of the score), (best document of the neighbor, neighbor)).
     rows: Sorter<((u32, PairScore), (u32, u32))>,
     workspace: &'a Workspace,
 }
@@ -49,7 +51,7 @@ impl<'a> NearestSearch<'a> {
         NearestSearch { uniques, order, rows: workspace.sorter(), workspace }
     }
 
-    /// Adds `other` as a neighbor of `unique`.
+    /// Adds the second document of a pair as a neighbor of the first one.
     pub(crate) fn push(&mut self, (unique, other, score): ScoredPair) -> Result<()> {
         let key = (unique, self.order.sort_key(score));
         self.rows.push((key, (self.uniques.best_document(other)?, other)))
@@ -61,7 +63,8 @@ impl<'a> NearestSearch<'a> {
         self.push((b, a, score))
     }
 
-    /// Adds the pairs that consist of a represented document and a representative; skips other pairs.
+    /// Adds the representative as a neighbor of the represented document, for each pair of these two kinds. Skips other
+    /// pairs. A document that is not represented counts as a representative.
     pub(crate) fn push_assigned_pairs(
         &mut self,
         assignments: &Assignments,
@@ -76,9 +79,9 @@ impl<'a> NearestSearch<'a> {
         Ok(())
     }
 
-    /// Assigns representatives from all near pairs, and returns the nearest neighbors, too. With `edges`,
-    /// each connected component has one representative; else clusters are stars. `excluded` documents neither
-    /// represent others nor are represented.
+    /// Assigns representatives from all near pairs, and returns the assignments and the nearest neighbors. If `edges`
+    /// is set, each connected component has one representative; otherwise clusters are stars. `excluded` documents are
+    /// neither represented nor representatives.
     pub(crate) fn into_assignments_and_nearest(
         mut self,
         pairs: &Rows<ScoredPair>,
@@ -115,7 +118,8 @@ impl<'a> NearestSearch<'a> {
         Ok((assignments, nearest))
     }
 
-    /// Returns the nearest neighbor of each represented document, if it is nearer than the representative; in order.
+    /// Returns rows (represented document, nearest neighbor, score) in order, for the represented documents whose
+    /// nearest neighbor is nearer than their representative.
     pub(crate) fn into_nearer_than_representatives(
         self,
         assignments: &Assignments,
@@ -133,7 +137,7 @@ impl<'a> NearestSearch<'a> {
         nearest.finish()
     }
 
-    /// Returns the nearest neighbor of each unique document that has one, in order.
+    /// Returns rows (unique document, nearest neighbor, score) in order, for the unique documents that have a neighbor.
     pub(crate) fn into_nearest(self) -> Result<Rows<ScoredPair>> {
         let NearestSearch { order, rows, workspace, .. } = self;
         let mut last = None;
@@ -145,7 +149,7 @@ impl<'a> NearestSearch<'a> {
     }
 }
 
-/// Orders a pair as (represented, representative). `None` if it is no such pair.
+/// Orders a pair as (represented document, representative). Returns `None` if both are represented, or neither is.
 fn represented_first(assignments: &Assignments, (a, b): Candidate) -> Option<Candidate> {
     match (assignments.is_represented[a as usize], assignments.is_represented[b as usize]) {
         (true, false) => Some((a, b)),
@@ -154,8 +158,8 @@ fn represented_first(assignments: &Assignments, (a, b): Candidate) -> Option<Can
     }
 }
 
-/// Verifies candidates that pair a represented document with a representative other than its own, and adds
-/// the similar ones to `nearest`.
+/// Verifies the candidates of a represented document and a representative other than its own. Adds the similar pairs to
+/// `nearest`.
 pub(crate) fn verify_other_representatives(
     candidates: &Rows<Candidate>,
     assignments: &Assignments,
@@ -191,9 +195,9 @@ pub(crate) fn verify_other_representatives(
     }
 }
 
-/// Converts nearest unique documents to nearest documents: the best document of the nearest one. Rows are in
-/// document order. If no document of a cluster is kept, `equal` is the score of exact duplicates, which are
-/// then nearest to one another.
+/// Converts rows of unique documents and their nearest neighbors to rows of documents, in document order. Each document
+/// of a unique document gets the best document of the neighbor. If the run keeps no document of a cluster, `equal` is the
+/// score of exact duplicates, and the nearest document of an exact duplicate is another one of the group.
 pub(crate) fn nearest_documents(
     nearest: &Rows<ScoredPair>,
     uniques: &UniqueDocuments,

@@ -1,6 +1,7 @@
 //! Connected components of similar documents, without a list of all similar pairs.
 //!
-//! A dense group of n members can have n² similar pairs. A few of them suffice to connect the same members.
+//! A dense group of n members can have about n² similar pairs. About n of these pairs suffice to find the same
+//! components, so only such pairs are searched for.
 
 use simstore::Result;
 
@@ -16,8 +17,8 @@ use crate::workspace::Workspace;
 use simstore_corpus::Stage;
 use simstore_corpus::spill::Rows;
 
-/// Candidates processed together. The first candidate of each document is verified before the others: it
-/// often connects them already.
+/// Number of candidates in a batch. In a batch, the first candidate of each document is verified before the other ones.
+/// Often these first candidates already connect the documents of the other ones, which are then not verified.
 const CANDIDATE_BATCH: usize = 1 << 12;
 
 /// Inputs of the search for components.
@@ -26,15 +27,15 @@ pub(crate) struct ComponentSearch<'a> {
     pub(crate) dense_members: &'a AtomicBitSet,
     pub(crate) groups: Option<&'a DenseGroups<'a>>,
     pub(crate) verifier: &'a Verifier<'a>,
-    /// Unique documents that belong to no component.
+    /// Unique documents that are kept out of all components, because a stored document is similar to them.
     pub(crate) excluded: &'a AtomicBitSet,
     pub(crate) workspace: &'a Workspace,
     pub(crate) stage: &'a Stage<'a>,
 }
 
 impl ComponentSearch<'_> {
-    /// Returns the components of similar documents. Verifies only pairs that are not connected yet. The
-    /// candidates must not contain `excluded` documents.
+    /// Returns the components of similar documents. Does not verify candidates that are already in the same component.
+    /// The candidates must not contain `excluded` documents.
     pub(crate) fn components(&self) -> Result<Assignments> {
         let mut connector = Connector::new(self.verifier.uniques.len(), self.workspace);
         let mut candidates = self.candidates.iter()?;
@@ -59,8 +60,8 @@ impl ComponentSearch<'_> {
         }
     }
 
-    /// Like [`components`](ComponentSearch::components), but verifies all candidates, and also returns the
-    /// most similar neighbor of each document.
+    /// Returns the components of similar documents, and the most similar other document of each document. Verifies all
+    /// candidates, unlike [`components`](ComponentSearch::components).
     pub(crate) fn components_and_nearest(&self) -> Result<(Assignments, Rows<ScoredPair>)> {
         let &ComponentSearch { candidates, dense_members, verifier, workspace, stage, .. } = self;
         let mut connector = Connector::new(verifier.uniques.len(), workspace);
@@ -77,7 +78,7 @@ impl ComponentSearch<'_> {
         Ok((self.connect_dense(connector)?, nearest.into_nearest()?))
     }
 
-    /// Connects the members of dense groups, too, and returns the components.
+    /// Adds edges between similar members of dense groups to `connector`, and returns the components.
     fn connect_dense(&self, mut connector: Connector<'_>) -> Result<Assignments> {
         let &ComponentSearch { dense_members, verifier, excluded, workspace, stage, .. } = self;
         if let Some(groups) = self.groups {

@@ -1,4 +1,5 @@
-//! The order of the stages: compares all documents of a run on one machine, by similarity or by distance.
+//! Runs the stages of a deduplication in order: compares all documents of a run on one machine, by similarity or by
+//! distance.
 
 use simstore::{Error, Result, Snapshot};
 
@@ -43,11 +44,13 @@ pub(crate) struct PipelineResult {
     pub(crate) clusters: Clusters,
     pub(crate) stored: StoredMatches,
     pub(crate) near: NearDocuments,
-    /// Nearest document of each document, if that is not the cluster's representative; in document order.
+    /// For documents whose nearest document is not the representative of their cluster: that nearest document. In
+    /// document order.
     pub(crate) nearest: Rows<NearestRow>,
-    /// Number of distinct fingerprints, or of distinct feature sets.
+    /// Number of distinct fingerprints, if documents are compared by distance; else number of distinct feature sets.
     pub(crate) distinct: usize,
-    /// Number of verified pairs of texts, and of rejected pairs among them. `None` if no texts are compared.
+    /// Number of pairs whose texts were verified, and number of those that were rejected. `None` if texts are not
+    /// compared.
     pub(crate) compared: Option<(u64, u64)>,
     pub(crate) boilerplate: Option<Boilerplate>,
 }
@@ -111,8 +114,8 @@ impl Pipeline<'_> {
         })
     }
 
-    /// Finds similar documents in the reference stores. Similarities are exact for stores with texts, else
-    /// estimated from signatures.
+    /// Finds stored documents that are similar to input documents. Similarities to documents of a store with texts are
+    /// exact; others are estimated from signatures.
     fn find_stored(&self, signatures: &Rows<SignatureRow>, min_similarity: f64) -> Result<StoredMatches> {
         let &Pipeline { workspace, observer, .. } = self;
         let references = &self.resolved.references;
@@ -141,7 +144,7 @@ impl Pipeline<'_> {
         compared.compare(&candidates, signatures, &features, &stage)
     }
 
-    /// Returns the unique documents that are similar to a stored document.
+    /// Returns the unique documents that a stored document represents, according to `stored`.
     fn matched_uniques(&self, stored: &StoredMatches, uniques: &UniqueDocuments) -> Result<AtomicBitSet> {
         let matched = AtomicBitSet::new(uniques.len());
         if stored.assignments.is_empty() {
@@ -159,7 +162,7 @@ impl Pipeline<'_> {
         Ok(matched)
     }
 
-    /// Reader of the features of documents, which reads the inputs a second time.
+    /// Returns a reader that reads the inputs a second time, and computes features of documents.
     pub(crate) fn feature_reader(&self) -> FeatureReader<'_> {
         let &Pipeline { resolved, corpus, workspace, observer, .. } = self;
         FeatureReader { corpus, resolved, workspace, observer }

@@ -1,4 +1,5 @@
-//! Verification of candidates: the exact Jaccard similarity of their features.
+//! Verification of candidates: computes the exact Jaccard similarity of their features. Pairs below the minimum
+//! similarity are rejected.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,15 +15,16 @@ use crate::workspace::Workspace;
 use simstore_corpus::Stage;
 use simstore_corpus::spill::Rows;
 
-/// Pairs that are verified together in memory.
+/// Maximum number of pairs in a batch. The features of a batch are in memory at the same time.
 pub(crate) const PAIR_BATCH: usize = 256;
-/// Bytes of features above which fewer pairs are verified together.
+/// Maximum size of the features that are in memory at the same time, in bytes. A batch with more is verified in several
+/// steps.
 const PAIR_BATCH_BYTES: u64 = 32 << 20;
 
-/// Verifies candidates by the features of their documents, and counts verified and rejected pairs.
+/// Verifies candidates by the features of their documents. Counts verified and rejected pairs.
 pub(crate) struct Verifier<'a> {
     pub(crate) uniques: &'a UniqueDocuments,
-    /// Features of the best document of each unique document that is verified.
+    /// File with the features of the best document of each unique document whose pairs are verified.
     pub(crate) features: &'a FeatureFile,
     /// Least Jaccard similarity of similar documents.
     pub(crate) min_similarity: f64,
@@ -41,7 +43,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Number of verified pairs, and of rejected pairs among them.
+    /// Number of verified pairs, and number of those that were rejected.
     pub(crate) fn counts(&self) -> (u64, u64) {
         (self.verified.load(Ordering::Relaxed), self.rejected.load(Ordering::Relaxed))
     }
@@ -50,7 +52,7 @@ impl<'a> Verifier<'a> {
         self.features.get(self.uniques.best_document(unique)?)
     }
 
-    /// Returns the score of two feature lists; `None` if the pair is rejected. Counts the pair.
+    /// Verifies a pair by its two ascending feature lists, and counts it. Returns its score, or `None` if it is rejected.
     pub(crate) fn verify_features(&self, a: &[u64], b: &[u64]) -> Option<PairScore> {
         let similarity = jaccard_at_least(a, b, self.min_similarity);
         self.verified.fetch_add(1, Ordering::Relaxed);
@@ -58,12 +60,12 @@ impl<'a> Verifier<'a> {
         similarity.map(score_from_similarity)
     }
 
-    /// Returns the score of two unique documents, even below `min_similarity`. Does not count the pair.
+    /// Returns the score of two unique documents, even if it is below `min_similarity`. The pair is not counted.
     pub(crate) fn exact_score(&self, a: u32, b: u32) -> Result<PairScore> {
         Ok(score_from_similarity(jaccard(&self.features(a)?, &self.features(b)?)))
     }
 
-    /// Returns the score of two unique documents; `None` if the pair is rejected.
+    /// Verifies a pair of unique documents, and counts it. Returns its score, or `None` if it is rejected.
     pub(crate) fn verify(&self, a: u32, b: u32) -> Result<Option<PairScore>> {
         Ok(self.verify_features(&self.features(a)?, &self.features(b)?))
     }
@@ -87,7 +89,8 @@ impl<'a> Verifier<'a> {
         Ok(all)
     }
 
-    /// Returns the number of leading pairs, at least one, whose features fit in memory together.
+    /// Returns how many of the first pairs can be verified at the same time, so that their features take at most
+    /// [`PAIR_BATCH_BYTES`]; at least one.
     fn pairs_in_memory(&self, pairs: &[Candidate]) -> Result<usize> {
         let (mut uniques, mut bytes) = (HashSet::new(), 0);
         for (at, &(a, b)) in pairs.iter().enumerate() {
@@ -103,7 +106,7 @@ impl<'a> Verifier<'a> {
         Ok(pairs.len())
     }
 
-    /// Verifies candidates, and visits the similar ones with their scores.
+    /// Verifies candidates, and visits the pairs that are not rejected, with their scores.
     pub(crate) fn visit_similar(
         &self,
         candidates: &Rows<Candidate>,
@@ -123,7 +126,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Verifies candidates, and returns the similar ones with their scores.
+    /// Verifies candidates, and returns the pairs that are not rejected, with their scores.
     pub(crate) fn similar_pairs(
         &self,
         candidates: &Rows<Candidate>,

@@ -21,7 +21,8 @@ pub fn encode_table<F: Fingerprint>(codec: Codec, block_size: u32, count: u32) -
     Table::encode(&fingerprints, &plan.tables()[1], codec, Some(block_size)).unwrap()
 }
 
-/// Replaces all blocks of a table by one. The fingerprint count comes from the block's header, and the block index becomes `last`.
+/// Replaces all blocks of a table file by the given block. Takes the number of fingerprints from the header of the block. The
+/// block index then has one entry, `last`.
 pub fn with_block<F: Fingerprint>(table: &[u8], block: &[u8], last: F) -> Vec<u8> {
     let blocks_offset = u32::from_le_bytes(table[24..28].try_into().unwrap()) as usize;
     let mut bytes = table[..blocks_offset].to_vec();

@@ -15,8 +15,8 @@ use crate::numbers::format_bytes;
 /// Number of bytes needed to detect the compression of a file.
 pub(crate) const MAGIC_BYTES: usize = 10;
 
-/// Size of the largest accepted zstd window: the logarithm, base 2, of its number of bytes. `zstd --long=31` writes
-/// windows of 2^31 bytes.
+/// Size of the largest accepted zstd window: the logarithm, base 2, of its number of bytes. `zstd --long=31`
+/// writes windows of 2^31 bytes.
 pub(crate) const ZSTD_WINDOW_LOG: u32 = if usize::BITS < 64 { 30 } else { 31 };
 
 /// Compression of a file.
@@ -93,15 +93,15 @@ impl Compression {
     }
 }
 
-/// Returns the size of the largest zstd window that can be decoded in `memory` bytes: the logarithm, base 2, of its
-/// number of bytes.
+/// Returns the size of the largest zstd window that can be decoded in `memory` bytes: the logarithm, base 2, of
+/// its number of bytes.
 pub(crate) fn zstd_window_log(memory: Option<u64>) -> u32 {
     // The other half is for the decoder's further buffers.
     memory.map_or(ZSTD_WINDOW_LOG, |memory| (memory.max(1 << 12) / 2).ilog2().min(ZSTD_WINDOW_LOG))
 }
 
-/// A decompressing reader. If decompression needs more than `memory` bytes, its error advises the user to raise the
-/// option `memory`.
+/// A decompressing reader. If decompression needs more than `memory` bytes, its error advises the user to raise
+/// the option `memory`.
 pub(crate) struct MemoryLimitedReader<R> {
     pub(crate) inner: R,
     pub(crate) memory: Option<u64>,

@@ -16,8 +16,8 @@ const DETECTION_BYTES: usize = 1 << 20;
 /// Lines count as UTF-8 if they have at most one malformed character in this many bytes. A single malformed
 /// character is accepted even in fewer bytes.
 const LINE_BYTES_PER_ERROR: u64 = 8192;
-/// Like [`LINE_BYTES_PER_ERROR`], for a text that is a file or a web page. The number is smaller because the
-/// encoding of such a text is guessed instead of refused.
+/// Like [`LINE_BYTES_PER_ERROR`], for a text file or web page that declares no encoding. If it has more malformed
+/// characters, its encoding is guessed, whereas lines are refused.
 const TEXT_BYTES_PER_ERROR: u64 = 256;
 /// HTML must declare its encoding within this many bytes. The standard says 1,024; many pages exceed this.
 const DECLARATION_BYTES: usize = 4096;

@@ -46,7 +46,7 @@ pub struct Input {
     progress_at_open: u64,
     /// Offset in the file, in bytes, at which the input starts: above 0 only for a section.
     start_offset: u64,
-    /// How sections of the input are read; `None` if it must be read as a whole.
+    /// Properties of the input that are needed to read its sections; `None` if it must be read as a whole.
     line_format: Option<section::LineFormat>,
     /// Position in the section, if the input is a section of a file.
     section: Option<SectionCursor>,
@@ -209,7 +209,7 @@ impl Input {
         self.byte_order_mark
     }
 
-    /// How sections of the input are read; `None` if its lines can be found only from the start.
+    /// Properties of the input that are needed to read its sections; `None` if it must be read from its start.
     pub(crate) fn line_format(&self) -> Option<section::LineFormat> {
         self.line_format
     }

@@ -12,8 +12,8 @@ use simstore::{Error, Result};
 
 /// State of a job's inputs that can be read only once. Other inputs need no entry.
 ///
-/// If the first bytes of an input were read to detect its format, they are kept here, and [`open`](Self::open)
-/// returns them again. [`spool_to`](Self::spool_to) copies an input to a temporary file, so that it can be read
+/// If the first bytes of an input were read to detect its format, they are kept here, and are returned again when
+/// the input is read. [`spool_to`](Self::spool_to) copies an input to a temporary file, so that it can be read
 /// several times. Dropping the value removes these files.
 #[derive(Default)]
 pub struct ReadOnceInputs {

@@ -18,8 +18,8 @@ pub(crate) struct LineReader {
     pub(crate) encoding: Encoding,
     /// Whether the file began with a byte order mark.
     pub(crate) is_marked: bool,
-    /// How sections of the file are read; `None` if the file is converted to UTF-8, and so can be read only
-    /// from its start.
+    /// Properties of the file that are needed to read its sections; `None` if the file is converted to UTF-8, and
+    /// so can be read only from its start.
     pub(crate) line_format: Option<section::LineFormat>,
 }
 
@@ -51,8 +51,8 @@ pub(crate) fn line_reader(
     Ok(LineReader { reader, encoding, is_marked, line_format })
 }
 
-/// Returns a reader of `lines` that fails with [`NotUtf8`] if they are not UTF-8. `lines` are the bytes of `section`,
-/// whose file has no declared encoding.
+/// Returns a reader of `lines` that fails with [`NotUtf8`] if they are not UTF-8. `lines` are the bytes of
+/// `section`, whose encoding is neither requested nor given by a byte order mark.
 pub(crate) fn check_utf8(lines: impl Read + Send, section: Section) -> impl Read + Send {
     Utf8Checker::new(lines, Some(section))
 }
@@ -84,8 +84,8 @@ struct Utf8Checker<R> {
     ascii_bytes: u64,
     /// Section that the stream reads; `None` for a whole file.
     section: Option<Section>,
-    /// Whether the sample, which starts at the first non-ASCII byte, was read and checked to be UTF-8. All later bytes
-    /// are passed on unchecked.
+    /// Whether the sample, which starts at the first non-ASCII byte, was read and checked to be UTF-8. All
+    /// later bytes are passed on unchecked.
     was_sample_checked: bool,
     /// The checked sample. The caller still has to read its rest.
     sample: io::Cursor<Vec<u8>>,

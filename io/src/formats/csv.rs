@@ -111,8 +111,8 @@ impl CsvHeader {
         Ok(())
     }
 
-    /// Parses a row that starts on `line`. Returns the reason if the row is malformed. A document without an id gets
-    /// the id that `position` returns.
+    /// Parses a row that starts on `line`. Returns the reason if the row is malformed. A document without an id
+    /// gets the id that `position` returns.
     pub(crate) fn parse(
         &self,
         row: &[u8],

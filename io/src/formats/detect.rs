@@ -156,8 +156,8 @@ pub(crate) fn detect_unnamed(
 /// Whether a JSON file is not a list of documents, because none of its objects has a text field. `is_whole` says
 /// whether `head` is the whole file.
 ///
-/// If the JSON is truncated or damaged, it counts as documents. An exception is an object over several lines that does
-/// not contain the name of a text field.
+/// If the JSON is truncated or damaged, it counts as documents. An exception is an object over several lines
+/// that does not contain the name of a text field.
 fn is_other_json(head: &[u8], is_whole: bool, text_fields: &[String]) -> bool {
     let json = trim_start(head);
     // `a.b` is the field `b` of `a`, or a field named `a.b`.
@@ -248,8 +248,8 @@ fn read_raw_head(path: &Path, bytes: usize) -> Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Whether `head` is long enough to detect the format of a pipe, which may return a few bytes at a time: it contains
-/// a whole line that is not blank, and is not compressed.
+/// Whether `head` is long enough to detect the format of a pipe, which may return a few bytes at a time: it
+/// contains a whole line that is not blank, and is not compressed.
 fn has_first_line(head: &[u8]) -> bool {
     Compression::from_head(head) == Compression::None && trim_start(head).contains(&b'\n')
 }

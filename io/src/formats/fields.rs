@@ -41,9 +41,9 @@ pub struct ParsedDocument<'t> {
 impl<'t> RequestedFields<'t> {
     /// Makes a document from the values. Returns the reason if it is malformed.
     ///
-    /// If all text fields are missing, the text is empty: the caller has refused files that lack these fields. A
-    /// document without an id gets the id that `position` returns. `field` is `field` or `column`, the word for error
-    /// messages.
+    /// If all text fields are missing, the text is empty: the caller has refused files that lack these fields.
+    /// A document without an id gets the id that `position` returns. `field` is `field` or `column`, the word
+    /// for error messages.
     pub(crate) fn into_document(
         self,
         options: &DocumentOptions,

@@ -116,7 +116,8 @@ impl<'b> HttpResponse<'b> {
     }
 }
 
-/// Undoes one coding of a body, such as `chunked` or `gzip`. Returns `None` if the body does not look encoded by it.
+/// Undoes one coding of a body, such as `chunked` or `gzip`. Returns `None` if the body does not look encoded
+/// by it.
 fn decode_coding(coding: &str, body: &[u8], options: &DocumentOptions) -> Result<Option<Vec<u8>>, String> {
     let is = |name: &str| coding.eq_ignore_ascii_case(name);
     let packed = Compression::from_head(body);

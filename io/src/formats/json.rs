@@ -26,8 +26,8 @@ use crate::formats::fields::{ParsedDocument, RequestedFields, format_names};
 use crate::{DocumentId, DocumentOptions};
 use simstore::error::excerpt;
 
-/// Parses the document in a line of JSON. Returns the reason if the line is malformed. A document without an id gets
-/// the id that `position` returns.
+/// Parses the document in a line of JSON. Returns the reason if the line is malformed. A document without an id
+/// gets the id that `position` returns.
 pub(crate) fn parse<'l>(
     line: &'l [u8],
     encoding: Encoding,
@@ -70,8 +70,8 @@ fn missing_field_reason(kind: &str, fields: &[String], line: &str) -> String {
     )
 }
 
-/// Returns the requested fields of an object, and whether it has any of the text fields. A text field with the value
-/// `null` counts.
+/// Returns the requested fields of an object, and whether it has any of the text fields. A text field with the
+/// value `null` counts.
 fn extract_fields<'l>(
     line: &'l str,
     options: &DocumentOptions,
@@ -115,7 +115,8 @@ pub(crate) fn multiline_object_reason(first: &[u8]) -> Option<&'static str> {
         .then_some("a JSON object over several lines, expected one object a line; convert it with `jq -c .`")
 }
 
-/// Formats a text as a JSON string with ASCII characters only, so that its bytes are the same in every encoding of lines.
+/// Formats a text as a JSON string with ASCII characters only, so that its bytes are the same in every encoding
+/// of lines.
 pub(crate) fn ascii_string(text: &str) -> String {
     let mut quoted = String::from("\"");
     for unit in text.encode_utf16() {

@@ -40,7 +40,8 @@ struct ElementScanner {
     depth: u64,
     in_string: bool,
     is_escaped: bool,
-    /// Whether the last scanned byte was an omitted newline or a blank after it. Further blanks are then omitted too.
+    /// Whether the last scanned byte was an omitted newline or a blank after it. Further blanks are then
+    /// omitted too.
     is_indented: bool,
 }
 
@@ -74,7 +75,7 @@ impl JsonObjects {
         Ok(JsonObjects { input, layout: ObjectsLayout::Lines { is_first }, options: options.clone() })
     }
 
-    /// How sections of the file are read; `None` if it can be read only as a whole.
+    /// Properties of the file that are needed to read its sections; `None` if it can be read only as a whole.
     pub(crate) fn line_format(&self) -> Option<section::LineFormat> {
         self.input.line_format().filter(|_| matches!(self.layout, ObjectsLayout::Lines { .. }))
     }
@@ -200,9 +201,9 @@ impl JsonObjects {
 }
 
 impl ElementScanner {
-    /// Scans the next bytes of the file, at most up to the end of the array element. Calls `piece` with the element's
-    /// bytes in several parts, which omit newlines between tokens and the blanks after these newlines. Returns the
-    /// number of scanned bytes, and whether the element has ended.
+    /// Scans the next bytes of the file, at most up to the end of the array element. Calls `piece` with the
+    /// element's bytes in several parts, which omit newlines between tokens and the blanks after these
+    /// newlines. Returns the number of scanned bytes, and whether the element has ended.
     fn scan(&mut self, bytes: &[u8], mut piece: impl FnMut(&[u8])) -> (usize, bool) {
         let mut start = 0;
         for (at, &byte) in bytes.iter().enumerate() {

@@ -41,7 +41,8 @@ pub(crate) struct ParquetRows {
     path: Arc<Path>,
     file: File,
     footer: ArrowReaderMetadata,
-    /// Schema of the file: the types of all columns. In batches, string columns have the type of byte arrays instead.
+    /// Schema of the file: the types of all columns. In batches, string columns have the type of byte arrays
+    /// instead.
     column_types: SchemaRef,
     mask: ProjectionMask,
     batch_rows: usize,
@@ -51,7 +52,7 @@ pub(crate) struct ParquetRows {
     group_end: u64,
     /// Index of the next row group.
     next_group: usize,
-    /// Index after that of the last row group to read.
+    /// Index of the row group before which reading ends.
     end_group: usize,
     /// Current batch.
     batch: Arc<RecordBatch>,
@@ -230,8 +231,8 @@ impl ParquetRows {
         Ok(batch.with_schema(Arc::new(schema))?)
     }
 
-    /// Counts the bytes up to a row, in proportion to the number of rows. Offsets in the file would say less,
-    /// since columns are read from several places at a time.
+    /// Adds the rows up to number `to` to the progress in bytes. Each row counts as an equal share of the file's size.
+    /// Offsets in the file would be less accurate, since columns are read from several places at a time.
     fn add_progress(&self, to: u64) {
         let bytes_to = |row: u64| u128::from(row) * u128::from(self.bytes) / u128::from(self.rows.max(1));
         self.progress.add_bytes((bytes_to(to) - bytes_to(self.row)) as u64);

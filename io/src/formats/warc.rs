@@ -253,8 +253,8 @@ impl WarcPages {
         Ok(Some((bytes, header_bytes)))
     }
 
-    /// Reads `length` bytes, and appends them to `kept` if it is given. Returns the number of bytes that are missing
-    /// because the file ends.
+    /// Reads `length` bytes, and appends them to `kept` if it is given. Returns the number of bytes that are
+    /// missing because the file ends.
     fn read_block(&mut self, length: u64, mut kept: Option<&mut Vec<u8>>) -> Result<u64> {
         let mut missing = length;
         while missing > 0 {

@@ -37,7 +37,8 @@ pub struct Output {
     /// Path in error messages; `-` for standard output.
     path: PathBuf,
     writer: BufWriter<Compressor<Box<dyn Write + Send>>>,
-    /// File below the writer, dropped after it; `None` if the output is not a file.
+    /// File that `writer` writes to; `None` if the output is not a file. It is a field after the writer, so it is
+    /// dropped later.
     file: Option<TemporaryFile>,
 }
 

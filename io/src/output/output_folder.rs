@@ -23,8 +23,8 @@ use super::unfinished_outputs::UnfinishedOutputs;
 pub struct OutputFolder {
     /// Final name of the folder.
     path: PathBuf,
-    /// Temporary path. It is a field before the lock, so it is dropped first: the folder is still locked while it is
-    /// removed.
+    /// Temporary path. It is a field before the lock, so it is dropped first: the folder is still locked while
+    /// it is removed.
     temporary: TemporaryPath,
     lock: Option<File>,
     files: Vec<PathBuf>,

@@ -26,8 +26,8 @@ impl Drop for TemporaryPath {
 }
 
 impl TemporaryPath {
-    /// Takes the path of an existing file or folder, which is removed when the value is dropped, or if a signal ends
-    /// the process.
+    /// Takes the path of an existing file or folder, which is removed when the value is dropped, or if a signal
+    /// ends the process.
     pub(super) fn new(path: PathBuf, unfinished: &UnfinishedOutputs) -> TemporaryPath {
         unfinished.insert(path.clone());
         TemporaryPath { path: Some(path), unfinished: unfinished.clone() }

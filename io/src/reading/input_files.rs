@@ -55,7 +55,8 @@ pub struct InputFiles {
 }
 
 impl InputFiles {
-    /// Creates an iterator like [`input_files`]. `read_once` keeps bytes that were read ahead from pipes.
+    /// Creates an iterator like [`input_files`]. `read_once` keeps the first bytes of standard input and pipes,
+    /// which are read to detect their formats.
     pub fn new(paths: &[PathBuf], options: &DocumentOptions, read_once: &Arc<ReadOnceInputs>) -> InputFiles {
         let progress = Arc::default();
         InputFiles { files: InputFileWalker::new(paths, options, &progress, read_once), progress }
@@ -110,8 +111,8 @@ type FolderWalk = FilterEntry<walkdir::IntoIter, fn(&DirEntry) -> bool>;
 #[derive(Debug)]
 pub(crate) struct InputFileWalker {
     paths: PathExpander,
-    /// Stack of open folders, the current one last. A folder is pushed if a link leads to it. The flag says
-    /// whether a link was followed to reach the folder.
+    /// Stack of folders that are being walked, the current one last. If a link to another folder is found in a
+    /// walk, a walk of that folder is pushed. The flag is true if a link was followed to reach the folder.
     walks: Vec<(FolderWalk, bool)>,
     options: DocumentOptions,
     /// The first JSON file that was skipped for its missing text field.
@@ -181,8 +182,8 @@ impl InputFileWalker {
         self.walks.push((walk.filter_entry(is_visible), through_link));
     }
 
-    /// Returns the file of an entry in the current folder; `None` if it is skipped. If the entry is a link to
-    /// a folder, this becomes the current folder.
+    /// Returns the file that an entry of the current folder is or links to. Returns `None` if the entry is
+    /// skipped, or is a folder. If it is a link to a folder, this folder becomes the current one.
     fn detect_entry(&mut self, entry: &DirEntry, through_link: bool) -> Result<Option<DetectedFile>> {
         let (path, is_link) = (entry.path(), entry.path_is_symlink());
         // The folder itself, which may be a link.

@@ -49,7 +49,7 @@ pub struct Records {
     /// Reader of the current file.
     current: Option<RecordReader>,
     options: DocumentOptions,
-    /// Whether to read only the columns that documents need, in formats where that is faster.
+    /// Whether to read only the columns with ids, texts, and the extra value, in formats where that is faster.
     is_projected: bool,
     progress: Arc<ReadProgress>,
     read_once: Arc<ReadOnceInputs>,
@@ -58,7 +58,11 @@ pub struct Records {
 
 impl Records {
     /// Returns the documents in a section of a file.
-    pub fn from_section(section: &Section, options: &DocumentOptions, read_once: &Arc<ReadOnceInputs>) -> Records {
+    pub fn from_section(
+        section: &Section,
+        options: &DocumentOptions,
+        read_once: &Arc<ReadOnceInputs>,
+    ) -> Records {
         Records { section: Some(section.clone()), ..Records::new(&[], options, read_once) }
     }
 
@@ -70,7 +74,8 @@ impl Records {
         }
     }
 
-    /// Returns the documents of files, like [`records`]. `read_once` keeps bytes that were read ahead from pipes.
+    /// Returns the documents of files, like [`records`]. `read_once` keeps the first bytes of standard input
+    /// and pipes, which are read to detect their formats.
     pub fn new(paths: &[PathBuf], options: &DocumentOptions, read_once: &Arc<ReadOnceInputs>) -> Records {
         let progress = Arc::default();
         Records {
@@ -85,7 +90,8 @@ impl Records {
         }
     }
 
-    /// Sets whether to read only the columns that documents need. The rows cannot be written again then.
+    /// Sets whether to read only the columns with ids, texts, and the extra value. The records cannot be
+    /// written by a [`DocumentWriter`](crate::DocumentWriter) then, since they lack the other columns.
     pub fn with_projection(self, is_projected: bool) -> Self {
         Records { is_projected, ..self }
     }

@@ -19,18 +19,19 @@ use crate::writing::parquet_rows::ParquetRowWriter;
 use crate::{DocumentFormat, Record};
 use simstore::{Error, Result};
 
-/// Writes documents in the format of their input, byte for byte.
+/// Writes documents to an output of the same format as their input. The bytes of a line, a row, or a WARC
+/// record are written as they were read.
 ///
-/// | format | output |
+/// | format of the input | output |
 /// |---|---|
-/// | JSON lines | the lines |
-/// | CSV, TSV | the header of the first file, then the rows |
-/// | WARC | the records of documents; other records, such as requests, are omitted |
-/// | text files | one line per file with its path, [escaped](crate::escape) |
-/// | Parquet | the rows, with the columns of the first file, compressed with zstd |
+/// | JSON lines | the lines of the documents |
+/// | CSV, TSV | the header of the first file, then the rows of the documents |
+/// | WARC | the records of the documents; other records, such as requests, are omitted |
+/// | text files | a list of their paths, [escaped](crate::escape), one per line |
+/// | Parquet | the rows of the documents, with the columns of the first file, compressed with zstd |
 ///
-/// A [`ClusterAnnotation`] becomes one more field before the closing brace, or one more column. In a list of
-/// text files it follows the path after a tab. A web archive cannot hold it.
+/// A [`ClusterAnnotation`] is written as one more field before the closing brace of a JSON object, as one more
+/// column of a table, or after the path of a text file and a tab. It cannot be written to a web archive.
 ///
 /// The output is not compressed, unless `W` is a [`Compressor`](crate::Compressor). Lines of a UTF-16 file
 /// are written as UTF-8.
@@ -54,7 +55,7 @@ pub struct DocumentWriter<W: Write + Send> {
     path: PathBuf,
     /// Whether paths of text files are terminated by a zero byte.
     is_null_terminated: bool,
-    /// Properties of the first record, which all others must share.
+    /// Properties of the first written record; `None` before it. All later records must have the same.
     first: Option<FirstRecord>,
 }
 
@@ -64,12 +65,12 @@ enum DocumentOutput<W: Write + Send> {
     Bytes(W),
     #[cfg(feature = "parquet")]
     Rows(Box<ParquetRowWriter<W>>),
-    /// Creating the Parquet writer failed.
+    /// State after the Parquet writer could not be created: nothing can be written.
     #[cfg(feature = "parquet")]
     Broken,
 }
 
-/// Properties of the first record, which all records of an output share.
+/// Properties of the first written record. All later records of the output must have the same.
 #[derive(Debug)]
 struct FirstRecord {
     path: PathBuf,
@@ -163,8 +164,8 @@ impl<W: Write + Send> DocumentWriter<W> {
         self.output.write(&[&lines, end], &self.path)
     }
 
-    /// Returns the output below the writer, after everything that was written. Returns `None` for Parquet,
-    /// which buffers its rows.
+    /// Returns the output that this writer writes to. All documents so far have been written to it. Returns
+    /// `None` for Parquet, whose rows are buffered.
     pub fn get_mut(&mut self) -> Option<&mut W> {
         match &mut self.output {
             DocumentOutput::Bytes(write) => Some(write),

@@ -29,7 +29,7 @@ pub(crate) struct ParquetRowWriter<W: Write + Send> {
     column_types: SchemaRef,
     /// Schema of the output.
     written_schema: SchemaRef,
-    /// Batch that the pending rows are from.
+    /// Batch that contains the pending rows: rows that are not yet passed to `writer`.
     batch: Arc<RecordBatch>,
     /// Indexes of the pending rows in `batch`.
     rows: Vec<u64>,

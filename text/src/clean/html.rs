@@ -42,9 +42,9 @@ const BOILERPLATE_ROLES: &[&[u8]] = &[
 struct HtmlReader<'a> {
     main_only: bool,
     text: &'a mut String,
-    /// Open elements that may contain others: the index in `ELEMENTS`, and whether the element is omitted.
+    /// Stack of the open elements that may contain others. For each, its index in `ELEMENTS`, and whether its content is omitted.
     open: Vec<(usize, bool)>,
-    /// Number of omitted elements in `open`.
+    /// Number of elements in `open` whose content is omitted.
     omitted_count: usize,
     /// Number of times each element occurs in `open`. So an end tag without a start tag needs no search of `open`.
     times_open: [u32; ELEMENTS.len()],

@@ -49,7 +49,8 @@ impl DocumentNameIndex {
     pub fn find<F: Fingerprint>(&self, store: &Snapshot<F>, name: &str) -> Result<Vec<u64>> {
         let hash = xxh3_64(name.as_bytes());
         let begin = self.stored_names.partition_point(|&(other, _)| other < hash);
-        let sorted = self.stored_names[begin..].iter().take_while(|&&(other, _)| other == hash).map(|&(_, id)| id);
+        let sorted =
+            self.stored_names[begin..].iter().take_while(|&&(other, _)| other == hash).map(|&(_, id)| id);
         let mut found = Vec::new();
         for id in sorted.chain(self.added_names.get(&hash).into_iter().flatten().copied()) {
             if store.name(id)?.as_deref() == Some(name) {

@@ -98,8 +98,8 @@ impl Tokenizer {
         }
     }
 
-    /// Appends the 64-bit xxh3 of each feature of a text to `hashes`. Features are not keywords here, and each occurrence has weight
-    /// 1. Returns whether repeated features must be counted only once.
+    /// Appends the 64-bit xxh3 of each feature of a text to `hashes`. Features are not keywords here, and all occurrences have the
+    /// same weight. Returns whether repeated features must be counted only once.
     pub(crate) fn push_unit_weight_hashes(
         self,
         text: &str,
@@ -120,8 +120,8 @@ impl Tokenizer {
     /// Appends to `hashes` the 64-bit hash of each feature of a text, as [feature sets](crate::Profile::feature_set) contain it.
     /// Features are not keywords here. A hash is appended as often as its feature occurs.
     ///
-    /// If features are n-grams of words, their hashes are computed from the hashes of the words: see [`push_shingles`]. `words` is a
-    /// reusable buffer for the hashes of the words.
+    /// If features are n-grams of words, their hashes are computed from the hashes of the words: see [`push_shingles`]. `words`
+    /// is a reusable buffer for the hashes of the words.
     pub(crate) fn push_hashes(
         self,
         text: &str,

@@ -21,9 +21,9 @@ use rusqlite::{CachedStatement, Connection, params};
 use simstore::{Codec, Durability, Insertion, Store, StoreOptions};
 
 const DISTANCE: u32 = 3;
-/// Documents in a transaction. They are acknowledged when it commits. A commit does not wait for the disk.
+/// Number of documents in a transaction. A commit does not wait for the disk.
 const TRANSACTION_DOCUMENTS: usize = 1000;
-/// Documents for `insert_if_new`, after the initial inserts.
+/// Number of documents that `insert_if_new` receives, after the initial inserts.
 const NEW_DOCUMENTS: usize = 100_000;
 
 /// A fingerprint and the id of its document.
@@ -33,8 +33,8 @@ type FingerprintId = (u64, u64);
 trait Service {
     /// Stores all pairs in one transaction.
     fn insert(&mut self, pairs: &[FingerprintId]) -> Result<()>;
-    /// Stores each pair whose fingerprint is not near a stored one, earlier pairs of the call included. Returns
-    /// their number.
+    /// Stores each pair unless its fingerprint is near a stored fingerprint. Pairs stored earlier in the same call count
+    /// too. Returns the number of pairs that were stored.
     fn insert_if_new(&mut self, pairs: &[FingerprintId]) -> Result<u64>;
     /// Waits until all background work is done.
     fn wait_for_background(&mut self) -> Result<()>;
@@ -49,7 +49,7 @@ fn is_near(a: u64, b: u64) -> bool {
     (a ^ b).count_ones() <= DISTANCE
 }
 
-/// Block number, block, fingerprint and id.
+/// Key of an entry: the number of a block, the 16 bits of this block, and the fingerprint with its id.
 type BlockKey = (u8, u16, u64, u64);
 const BLOCKS_TABLE: TableDefinition<BlockKey, ()> = TableDefinition::new("blocks");
 

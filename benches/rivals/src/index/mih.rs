@@ -1,7 +1,8 @@
 //! mih-rs: multi-index hashing in memory.
 //!
-//! The fingerprint is cut into blocks. Each block has a hash table of all its values: 2^bits / 64 groups, each
-//! with a bitmap and a vector. With two blocks, the groups alone take 4 GiB for any set of fingerprints.
+//! A fingerprint is cut into blocks. Each block has a hash table with a place for each value of its b bits. The table
+//! has 2^b / 64 groups of 64 values, each with a bitmap and a vector. With two blocks, the groups alone take 4 GiB,
+//! for any number of fingerprints.
 
 use std::io::{self, Write};
 
@@ -24,8 +25,8 @@ impl Mih {
     }
 }
 
-/// Estimates the memory in bytes: the fingerprints; and for each block, groups of 32 bytes, an allocation for
-/// each non-empty group, and the positions in vectors with spare capacity.
+/// Estimates the memory of the index in bytes: the fingerprints, and three parts for each block. These are groups of 32
+/// bytes, an allocation for each group that is not empty, and the positions, in vectors with spare capacity.
 pub(super) fn estimate_bytes(blocks: usize, count: f64) -> f64 {
     let groups = (64.0 / blocks as f64).ceil().exp2() / 64.0;
     8.0 * count + blocks as f64 * (32.0 * groups + 24.0 * groups.min(count) + 10.0 * count)

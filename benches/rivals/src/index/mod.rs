@@ -1,4 +1,4 @@
-//! Indexes behind one trait.
+//! The compared indexes, all behind the trait [`HammingIndex`].
 
 mod bk_tree;
 mod gaoya;
@@ -23,10 +23,11 @@ pub(crate) trait HammingIndex: Sync {
     /// Creates a searcher for one thread, with buffers.
     fn searcher(&self) -> Box<dyn Searcher + '_>;
 
-    /// Returns whether and how matches name documents: the column "ids counted?".
+    /// Returns the text of the column "ids counted?": whether the index stores an id for each fingerprint, and of which
+    /// type.
     fn id_kind(&self) -> &'static str;
 
-    /// Returns the plan that the index chose; `None` if its settings fix all parameters.
+    /// Returns the name of the plan that the index chose; `None` if the index specification fixes it.
     fn chosen_plan(&self) -> Option<String> {
         None
     }
@@ -36,12 +37,13 @@ pub(crate) trait HammingIndex: Sync {
         Ok(None)
     }
 
-    /// Returns the bytes in memory at full speed; `None` if they are all anonymous memory of the process.
+    /// Returns the bytes that must be in memory for queries at full speed, with memory-mapped files. Returns `None` if the
+    /// index maps no files; then the anonymous memory of the process is measured.
     fn resident_bytes(&self) -> Option<u64> {
         None
     }
 
-    /// Loads the whole index into memory.
+    /// Loads the files of the index into memory.
     fn warm_up(&self) -> Result<()> {
         Ok(())
     }
@@ -97,8 +99,8 @@ pub(crate) fn build(
     })
 }
 
-/// Estimates the memory of a build in bytes, so that builds that do not fit are skipped. Returns 0 if the memory
-/// is bounded.
+/// Estimates the memory of a build in bytes, so that builds that do not fit in memory are skipped. Returns 0 for a
+/// store, whose build has a fixed memory limit.
 pub(crate) fn estimate_bytes(spec: &IndexSpec, count: usize, distance: u32) -> f64 {
     let count = count as f64;
     match spec {

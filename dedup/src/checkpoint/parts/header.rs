@@ -1,5 +1,5 @@
-//! The lines of a part file. A part has the fingerprints of one or several input files, or of a section of a
-//! large file.
+//! The lines of a part file. A part file has the documents, with fingerprints, of one or several whole input files, or
+//! of one section of a large input file.
 //!
 //! The format is specified in `format-spec/part.md`.
 
@@ -14,21 +14,21 @@ use simstore_io::bytes::Section;
 
 /// Suffix of the names of part files.
 pub(crate) const FILE_SUFFIX: &str = "part.zst";
-/// Format version of a part of whole files.
+/// Format version of a part file for whole input files.
 pub(crate) const VERSION: u32 = 13;
-/// Format version of a part of a section of a file.
+/// Format version of a part file for a section of an input file.
 pub(crate) const SECTION_VERSION: u32 = 14;
-/// Format version of a part of whole files, with MinHash signatures.
+/// Format version of a part file for whole input files, with MinHash signatures.
 pub(crate) const SIGNATURE_VERSION: u32 = 15;
-/// Format version of a part of a section of a file, with MinHash signatures.
+/// Format version of a part file for a section of an input file, with MinHash signatures.
 pub(crate) const SECTION_SIGNATURE_VERSION: u32 = 16;
 
-/// First line of a part: the input files, and the options that affect how they are read.
+/// First line of a part file: the input files, and the options that affect how they are read.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PartHeader {
     /// Version of the format.
     pub(crate) part: u32,
-    /// Width of the fingerprints.
+    /// Width of the fingerprints, in bits.
     pub(crate) bits: u32,
     pub(crate) profile: String,
     /// Number of 64-bit bands of a MinHash signature; `None` if the part has no signatures.
@@ -44,37 +44,37 @@ pub(crate) struct PartHeader {
     pub(crate) max_bytes: usize,
     pub(crate) skip_bad: bool,
     pub(crate) files: Vec<PartInputFile>,
-    /// Start and end of the section of the single file, in bytes or row groups; `None` if whole files were
-    /// read.
+    /// Start and end of the section of the only input file, in bytes or row groups; `None` if the part has whole
+    /// files.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) section: Option<[u64; 2]>,
 }
 
-/// Input file of a part. Size and checksum identify its content.
+/// Input file of a part. Its size and its checksum identify its content.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PartInputFile {
     pub(crate) path: String,
     pub(crate) bytes: u64,
-    /// xxh3 hash of the first and the last 64 KiB, in hexadecimal.
+    /// xxh3 hash of the first and the last 64 KiB of the file, in hexadecimal.
     pub(crate) check: String,
 }
 
-/// Second line of a part.
+/// Second line of a part file: modification times of the input files.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ModifiedLine {
-    /// Modification time of each file, in nanoseconds since 1970; `None` if it is unknown.
+    /// Modification time of each input file, in nanoseconds since 1970; `None` if it is unknown.
     pub(crate) modified: Vec<Option<u64>>,
 }
 
-/// Line of a document. The line of a malformed document is `null` instead.
+/// Line of a document in a part file. For a malformed document, the line is `null`.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct DocumentLine<'a> {
-    /// Index of the document's file in the header.
+    /// Index of the document's input file in [`PartHeader::files`].
     pub(crate) file: usize,
-    /// Line in the file; of a section, counted from its start.
+    /// Line of the document in its input file. In a part for a section, lines count from the start of the section.
     pub(crate) line: u64,
-    /// `None` if the id consists of path and line and the part is a section. The line in the file is unknown
-    /// until all earlier sections are read.
+    /// Id of the document. `None` in a part for a section, if the id consists of the path and the line of the document:
+    /// the line in the file is unknown until all earlier sections are read.
     #[serde(borrow)]
     pub(crate) id: Option<DocumentLineId<'a>>,
     pub(crate) fingerprint: Option<String>,
@@ -82,12 +82,12 @@ pub(crate) struct DocumentLine<'a> {
     /// Bands of the MinHash signature, 16 hexadecimal digits each, without separators.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) sketches: Option<String>,
-    /// Wrapping sum of the feature hashes, 16 hexadecimal digits.
+    /// Wrapping sum of the hashes of all features, as 16 hexadecimal digits.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) sum: Option<String>,
     pub(crate) text_bytes: u64,
     pub(crate) replaced: u64,
-    /// Checksum of the document's bytes in its file, in hexadecimal.
+    /// Checksum of the bytes of the document in its input file, in hexadecimal.
     pub(crate) check: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) extra: Option<String>,
@@ -101,21 +101,21 @@ pub(crate) enum DocumentLineId<'a> {
     Name(Cow<'a, str>),
 }
 
-/// Last line of a complete part.
+/// Last line of a complete part file.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct EndLine {
-    /// Number of documents, including malformed ones.
+    /// Number of documents in the part file, including malformed ones.
     pub(crate) end: u64,
     /// Number of lines or rows of a section; `None` for whole files.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) lines: Option<u64>,
-    /// Whether the section read the file to its end, so that later sections of the file are ignored; `None`
-    /// for whole files.
+    /// Whether the end of the input file was reached when the section was read. If so, later sections of the file are
+    /// ignored. `None` for whole files.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) rest: Option<bool>,
 }
 
-/// Length of a section that was read, and whether it reached the end of the file.
+/// Outcome of reading a section: its number of lines, and whether the end of the input file was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SectionEnd {
     pub(crate) lines: u64,
@@ -129,7 +129,7 @@ impl SectionEnd {
 }
 
 impl PartHeader {
-    /// Returns the path of the part. Parts of other files or with other options have other names.
+    /// Returns the path of the part file in `folder`. Different input files or options give different names.
     pub(crate) fn path(&self, folder: &Path) -> Result<PathBuf> {
         path_from_header(folder, self, FILE_SUFFIX)
     }

@@ -32,31 +32,31 @@ use simstore_io::{DocumentId, DocumentOptions, InputFile};
 /// Folder of part files. Reads the documents of the inputs from parts, and makes the missing parts.
 pub(crate) struct PartFolder<'a> {
     pub(crate) folder: &'a Path,
-    /// If set, only the missing parts of this shard are made, and no documents are visited.
+    /// If set, only the missing part files of this shard are made, and no documents are visited.
     pub(crate) shard: Option<WorkShard>,
     pub(crate) inputs: &'a Inputs,
     pub(crate) profile: &'a Profile,
     /// Computes MinHash signatures, if documents are compared by similarity.
     pub(crate) min_hasher: Option<&'a MinHasher>,
-    /// Size of a section in bytes. Larger files are divided. `None` for the default size.
+    /// Size of a section in bytes; `None` for the default size. Larger input files are divided into sections.
     pub(crate) section_bytes: Option<u64>,
     pub(crate) unfinished: &'a UnfinishedOutputs,
     pub(crate) observer: &'a dyn Observer,
 }
 
-/// Progress within a file that is divided into sections.
+/// Progress within an input file that is divided into sections.
 #[derive(Default)]
 struct SectionProgress {
-    /// Number of lines read so far; `None` if an earlier section was not read.
+    /// Number of lines in all sections so far; `None` if one of these sections was not read.
     lines: Option<u64>,
     /// Whether an earlier section has already read the file to its end.
     is_at_end: bool,
 }
 
 impl PartFolder<'_> {
-    /// Visits the documents of all inputs in order. Reads them from existing parts; if a part is missing,
-    /// reads the input files and writes the part. With a shard, makes only the missing parts of the shard,
-    /// and visits nothing.
+    /// Visits the documents of all inputs in order. Reads them from existing part files. If a part file is missing,
+    /// reads the input files instead, and writes the part file. If `shard` is set, makes only the missing part files of
+    /// the shard, and visits nothing.
     pub(crate) fn visit<F: Fingerprint>(
         &self,
         mut visitor: impl FnMut(Item<F>) -> Result<()>,
@@ -158,7 +158,7 @@ impl PartFolder<'_> {
         })
     }
 
-    /// Opens a part. Returns `None` if it does not exist, is damaged, or if its input files have changed.
+    /// Opens a part file. Returns `None` if it does not exist, if it is damaged, or if its input files have changed.
     fn open_unchanged<F: Fingerprint>(
         &self,
         path: &Path,
@@ -196,7 +196,7 @@ impl PartFolder<'_> {
         Ok(None)
     }
 
-    /// Whether the input files still have the documents recorded in the part.
+    /// Whether the input files still contain the documents that are recorded in the part file.
     fn has_same_documents<F: Fingerprint>(
         &self,
         part: PartFileReader,
@@ -228,8 +228,8 @@ impl PartFolder<'_> {
         Ok(is_same && records.next().is_none() && end == section.as_ref().map(SectionEnd::from_section))
     }
 
-    /// Reads the input files of a part, writes the part, and visits the documents. `first` is the position of
-    /// the first document, and `lines` the number of lines before the section, if known.
+    /// Reads the input files of a part, writes the part file, and visits the documents. `first` is the input position of
+    /// the first document. `lines` is the number of lines in the file before the section, if known.
     fn make_part<F: Fingerprint>(
         &self,
         path: &Path,
@@ -287,7 +287,7 @@ impl PartFolder<'_> {
     }
 }
 
-/// Returns the number of parts that files are divided into.
+/// Returns the number of part files for the input files `files`.
 pub(crate) fn part_count<'a>(
     inputs: &Inputs,
     files: impl Iterator<Item = &'a InputFile>,
@@ -296,7 +296,7 @@ pub(crate) fn part_count<'a>(
     part_inputs(inputs, files.cloned().map(Ok), section_bytes).len()
 }
 
-/// Visits the documents of a part, and counts them.
+/// Visits the documents of a part file, and counts them.
 fn read_part<F: Fingerprint>(
     part: PartFileReader,
     first: PartOffsets,

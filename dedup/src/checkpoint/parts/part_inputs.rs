@@ -15,7 +15,8 @@ use simstore_io::InputFile;
 use simstore_io::bytes::Section;
 use simstore_io::document::path_to_name;
 
-/// Smaller files share a part, so that a folder of many pages has few parts.
+/// Size in bytes below which input files are small. Several small files share a part, so that a folder of many pages
+/// has few parts.
 const MIN_LARGE_FILE_BYTES: u64 = 1 << 20;
 /// Maximum number of small files in a part.
 const MAX_PART_FILES: usize = 4096;
@@ -27,11 +28,11 @@ const CHECKSUM_BYTES: u64 = 1 << 16;
 /// Input files of one part.
 pub(crate) struct PartInput {
     pub(crate) files: Vec<InputFile>,
-    /// Section of the single file; `None` if whole files are read.
+    /// Section of the only file; `None` if whole files are read.
     pub(crate) section: Option<Section>,
 }
 
-/// Divides files into parts, in order. A file that cannot be listed is an item with an error.
+/// Divides input files into parts, in order. An item is an error if a file could not be listed.
 pub(crate) fn part_inputs(
     inputs: &Inputs,
     files: impl Iterator<Item = Result<InputFile>>,
@@ -70,7 +71,7 @@ impl PartInput {
         self.files.iter().map(|file| file.path.clone()).collect()
     }
 
-    /// Path of the first file, for messages.
+    /// Path of the first file of the part, for messages.
     pub(crate) fn display_path(&self) -> std::path::Display<'_> {
         self.files[0].path.display()
     }
@@ -97,8 +98,8 @@ impl PartInput {
         self.files.iter().map(file).collect()
     }
 
-    /// Restricts `inputs` to the files or the section of this part. The returned section has its outcome
-    /// after it was read. These inputs can be read once.
+    /// Restricts `inputs` to the files or the section of this part. The returned inputs can be read only once. After
+    /// that, the returned section knows its number of lines, and whether the file ended there.
     pub(crate) fn inputs(&self, inputs: &Inputs) -> (Inputs, Option<Section>) {
         let section = self.section.as_ref().map(Section::unread);
         match &section {
@@ -108,7 +109,7 @@ impl PartInput {
     }
 }
 
-/// Returns the hash of both ends of a file, in hexadecimal.
+/// Returns the hash of the first and the last [`CHECKSUM_BYTES`] of a file, in hexadecimal.
 fn ends_checksum(path: &Path) -> Result<String> {
     let mut hash = Xxh3::new();
     let mut update = || {

@@ -14,7 +14,7 @@ use simstore_corpus::Item;
 use simstore_io::DocumentId;
 use simstore_io::document::name_to_path;
 
-/// Offsets to add to the positions and lines of a part.
+/// Offsets that are added to the positions and line numbers in a part file.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PartOffsets {
     /// Input position of the first document of the part.
@@ -27,12 +27,13 @@ pub(crate) struct PartOffsets {
 pub(crate) struct PartFileReader {
     path: PathBuf,
     lines: ChecksummedReader,
-    /// Modification time of each input file before it was read, in nanoseconds since 1970.
+    /// Modification time of each input file when the part file was made, in nanoseconds since 1970; `None` if it is
+    /// unknown.
     pub(crate) modified: Vec<Option<u64>>,
     decoder: DocumentDecoder,
 }
 
-/// Decodes the document lines of a part.
+/// Decodes the lines of documents in a part file.
 struct DocumentDecoder {
     files: Vec<Arc<Path>>,
     has_signatures: bool,
@@ -40,7 +41,7 @@ struct DocumentDecoder {
 }
 
 impl PartFileReader {
-    /// Opens a part. The error is a reason for users if the part is damaged or its header is not `expected`.
+    /// Opens a part file. If it is damaged, or its header is not `expected`, returns a message for users as the error.
     pub(crate) fn open(path: &Path, expected: &PartHeader) -> Result<PartFileReader, String> {
         let mut lines = ChecksummedReader::open(path)?;
         let header: PartHeader = serde_json::from_slice(lines.next_line()?)
@@ -59,8 +60,8 @@ impl PartFileReader {
         Ok(PartFileReader { path: path.to_path_buf(), lines, modified, decoder })
     }
 
-    /// Visits the documents; a malformed document is `None`. Positions start at `first.position`; lines of a
-    /// section start after `first.lines`. Returns the end of the section, or `None` for whole files.
+    /// Visits the documents of the part file; a malformed document is `None`. Adds the offsets in `first` to the
+    /// positions and, for a section, to the line numbers. Returns the outcome of the section, or `None` for whole files.
     pub(crate) fn visit<F: Fingerprint>(
         mut self,
         first: PartOffsets,
@@ -142,7 +143,7 @@ impl DocumentDecoder {
     }
 }
 
-/// Content of a line after the header lines.
+/// Content of a line after the first two lines of a part file.
 #[expect(clippy::large_enum_variant, reason = "nearly all lines are items")]
 enum DecodedLine<F> {
     Item(Item<F>),

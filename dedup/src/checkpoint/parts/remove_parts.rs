@@ -1,4 +1,4 @@
-//! Removal of the parts of a changed input file.
+//! Removal of the part files of an input file that has changed.
 
 use std::fs;
 use std::path::Path;
@@ -9,8 +9,8 @@ use crate::checkpoint::checksummed_file::ChecksummedReader;
 use crate::checkpoint::parts::header::{FILE_SUFFIX, PartHeader};
 use simstore_io::document::name_to_path;
 
-/// Removes all parts in a folder that have documents of an input file. Returns the number of removed parts.
-/// `file` may be a member of an archive: then the parts of the archive are removed.
+/// Removes all part files in a folder that have documents of an input file. Returns the number of removed part files.
+/// If `file` is a member of an archive, removes the part files of the archive.
 pub(crate) fn remove_parts_with_file(folder: &Path, file: &Path) -> Result<u64> {
     let mut removed = 0;
     for entry in fs::read_dir(folder).map_err(Error::io(folder, "list"))? {
@@ -25,7 +25,7 @@ pub(crate) fn remove_parts_with_file(folder: &Path, file: &Path) -> Result<u64> 
     Ok(removed)
 }
 
-/// Whether a part has documents of an input file. Returns `false` for a damaged part, because the next run
+/// Whether a part file has documents of an input file. Returns `false` for a damaged part file, because the next run
 /// replaces it anyway.
 fn has_file(part: &Path, file: &Path) -> bool {
     let Ok(mut lines) = ChecksummedReader::open(part) else { return false };

@@ -1,4 +1,4 @@
-//! Observer for reading a section of a file, which reports line numbers of the whole file.
+//! Observer for reading a section of a file. It converts line numbers within the section to line numbers in the file.
 
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
@@ -11,12 +11,12 @@ use simstore_corpus::{Observer, StageProgress};
 use simstore_io::bytes::MORE_MEMORY_ADVICE;
 use simstore_io::bytes::Section;
 
-/// Forwards to another observer. Converts the lines of malformed documents from lines of the section to lines
-/// of the file. Without a section, lines are unchanged.
+/// Forwards all calls to another observer. In reports of malformed documents, it converts line numbers within the
+/// section to line numbers in the file. Without a section, line numbers are unchanged.
 pub(crate) struct SectionObserver<'a> {
     observer: &'a dyn Observer,
     section: Option<&'a Section>,
-    /// Number of lines before the section. If it is unknown, it is counted at the first use.
+    /// Number of lines in the file before the section. If it is unknown, the lines are counted at the first use.
     lines: OnceLock<u64>,
     /// Whether a document was skipped for lack of memory.
     lacks_memory: AtomicBool,
@@ -32,7 +32,7 @@ impl<'a> SectionObserver<'a> {
         self.lacks_memory.load(Ordering::Relaxed)
     }
 
-    /// Converts the line of an error from a line of the section to a line of the file.
+    /// Converts the line number in an error from a number within the section to a number in the file.
     pub(crate) fn with_file_line(&self, error: Error) -> Error {
         match (error, self.section) {
             (Error::BadInput { path, line, reason }, Some(section)) if line > 0 => {

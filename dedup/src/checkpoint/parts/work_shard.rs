@@ -1,10 +1,10 @@
-//! One machine's share of the work.
+//! Shards: the share of one machine in the work of a run.
 
 use std::str::FromStr;
 
 use simstore::{Error, Result};
 
-/// Share of the work of one of several machines or runs. Parsed from `I/N`.
+/// Share of one of several machines in the work of a run. Parsed from a text `I/N`: shard `I` of `N`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkShard {
     /// Number of the shard, from 1 to `count`.
@@ -25,13 +25,13 @@ impl FromStr for WorkShard {
     }
 }
 
-/// Numbers of part files that a run reused, made, and left to other shards.
+/// Counts of the part files of a run: reused, made, and left to other shards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PartCounts {
-    /// Number of parts that existed already.
+    /// Number of part files that existed already.
     pub reused: u64,
-    /// Number of parts that this run made.
+    /// Number of part files that this run made.
     pub made: u64,
-    /// Number of missing parts that belong to other shards.
+    /// Number of missing part files that belong to other shards.
     pub left_to_others: u64,
 }

@@ -33,7 +33,7 @@ impl PartFileWriter {
         Ok(PartFileWriter { lines, count: 0, is_section: header.section.is_some() })
     }
 
-    /// Writes malformed documents until the part has `up_to` documents.
+    /// Writes lines of malformed documents until the part file has `up_to` documents.
     pub(crate) fn push_malformed_until(&mut self, up_to: u64) -> Result<()> {
         while self.count < up_to {
             self.lines.push_line(b"null")?;
@@ -42,8 +42,8 @@ impl PartFileWriter {
         Ok(())
     }
 
-    /// Writes a document. `file` is the index of its file in the header. Lines of a section count from its
-    /// start.
+    /// Writes the line of a document. `file` is the index of its input file in the header. For a section, the line
+    /// number in `item` must count from the start of the section.
     pub(crate) fn push_document<F: Fingerprint>(&mut self, item: &Item<F>, file: usize) -> Result<()> {
         let line = DocumentLine {
             file,
@@ -75,7 +75,8 @@ impl PartFileWriter {
         Ok(())
     }
 
-    /// Writes the last line and names the file. `section` is the end of the section, or `None` for whole files.
+    /// Writes the last line, and gives the file its name. `section` is the outcome of the section, or `None` for whole
+    /// files.
     pub(crate) fn finish(mut self, section: Option<SectionEnd>) -> Result<()> {
         let (lines, rest) = (section.map(|end| end.lines), section.map(|end| end.is_end_of_file));
         let end = to_json_line(&EndLine { end: self.count, lines, rest })?;

@@ -1,9 +1,9 @@
 //! Sections: ranges of a large file that can be read independently, also on different machines.
 //!
-//! A line belongs to the section that contains its first byte. A line that begins exactly at the start of a section
-//! belongs to the preceding section; the first line of the file belongs to the first section. So a section can
-//! be read without the bytes before it, and each line belongs to exactly one section. Values that depend on
-//! the whole file, such as line numbers, are known when the results of all sections are combined.
+//! A line belongs to the section that contains its first byte. A line that begins exactly at the start of a
+//! section belongs to the preceding section; the first line of the file belongs to the first section. So a
+//! section can be read without the bytes before it, and each line belongs to exactly one section. Values that
+//! depend on the whole file, such as line numbers, are known when the results of all sections are combined.
 
 mod boundaries;
 mod cursor;
@@ -49,7 +49,8 @@ pub(crate) struct LineFormat {
     pub(crate) encoding: Encoding,
     /// Length of the byte order mark, in bytes.
     pub(crate) bom_bytes: u64,
-    /// Whether the file has no declared encoding. Then reading fails if its first non-ASCII characters are not UTF-8.
+    /// Whether the encoding is neither requested nor given by a byte order mark. Then reading fails if the first
+    /// non-ASCII characters are not UTF-8.
     pub(crate) detects_encoding: bool,
 }
 

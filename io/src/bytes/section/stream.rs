@@ -26,8 +26,8 @@ impl SectionBoundary {
         self.0.store(bytes, Ordering::Relaxed);
     }
 
-    /// Number of decompressed bytes before the section's end; `u64::MAX` while it is not known. As long as it is not
-    /// known, all bytes that were read from the stream are before the section's end.
+    /// Number of decompressed bytes before the section's end; `u64::MAX` while it is not known. As long as it
+    /// is not known, all bytes that were read from the stream are before the section's end.
     pub(crate) fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

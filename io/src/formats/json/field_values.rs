@@ -11,7 +11,8 @@ use super::compact::CompactJson;
 use super::field_names::KeyVisitor;
 use crate::formats::fields::strip_object_name;
 
-/// The kinds of values that are returned for a requested field. A value of another kind becomes `FieldValue::Other(None)`.
+/// The kinds of values that are returned for a requested field. A value of another kind becomes
+/// `FieldValue::Other(None)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ValueKind {
     /// Strings and unsigned integers.
@@ -112,8 +113,8 @@ impl<'de> Visitor<'de> for ObjectVisitor<'_> {
     }
 }
 
-/// Whether no request leads into an inner object: there are at most [`MAX_FLAT_FIELDS`] names, they are all different, and
-/// they contain no dot.
+/// Whether no request leads into an inner object: there are at most [`MAX_FLAT_FIELDS`] names, they are all
+/// different, and they contain no dot.
 fn are_flat(wanted: &[FieldRequest<'_>]) -> bool {
     let is_plain = |(at, field): (usize, &FieldRequest<'_>)| {
         !field.name.contains('.') && wanted[..at].iter().all(|other| other.name != field.name)
@@ -145,8 +146,8 @@ fn visit_flat<'de, A: MapAccess<'de>>(
     Ok(found)
 }
 
-/// The value of a field, and, if this value is an object, the values of the requested fields in the object. The second
-/// has one element for each request; `None` means a missing field.
+/// The value of a field, and, if this value is an object, the values of the requested fields in the object. The
+/// second has one element for each request; `None` means a missing field.
 type ValueWithInnerFields<'l> = (FieldValue<'l>, Vec<Option<FieldValue<'l>>>);
 
 /// Visits the value of a field and, if this value is an object, the requested fields in the object.
@@ -158,8 +159,8 @@ struct ValueVisitor<'w> {
 }
 
 impl ValueVisitor<'_> {
-    /// Returns the result for a value that is not an object. Its requested inner fields are missing; but if the value is
-    /// `null`, they are `null` too.
+    /// Returns the result for a value that is not an object. Its requested inner fields are missing; but if the
+    /// value is `null`, they are `null` too.
     fn value_without_object<'l>(&self, value: FieldValue<'l>) -> ValueWithInnerFields<'l> {
         let field = (value == FieldValue::Null).then_some(FieldValue::Null);
         (value, vec![field; self.inner.len()])

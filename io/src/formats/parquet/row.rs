@@ -21,7 +21,8 @@ pub(crate) struct ParquetRow {
     pub(crate) at: usize,
     /// Mean size in memory of a row of the batch, in bytes.
     pub bytes: usize,
-    /// Schema of the file: the types of all columns. In the batch, string columns have the type of byte arrays instead.
+    /// Schema of the file: the types of all columns. In the batch, string columns have the type of byte arrays
+    /// instead.
     pub(crate) column_types: SchemaRef,
 }
 
@@ -35,7 +36,7 @@ impl PartialEq for ParquetRow {
 #[derive(Clone, Copy)]
 struct NestedColumn<'a> {
     array: &'a dyn Array,
-    /// Whether the column has a value in the row.
+    /// Whether the column's value in the row is not null.
     is_valid: bool,
 }
 
@@ -59,7 +60,8 @@ impl ParquetRow {
         self.batch.column_by_name(name).is_some()
     }
 
-    /// Returns xxh3 of the columns that the options name.
+    /// Returns the xxh3 of the document's id, text, and extra value. If the row is malformed, returns the xxh3 of the
+    /// reason.
     pub(crate) fn checksum(&self, options: &DocumentOptions) -> u64 {
         let parsed = self.parse(options, String::new);
         let mut hasher = Xxh3::new();

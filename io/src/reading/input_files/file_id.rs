@@ -58,15 +58,18 @@ impl FileSet {
 #[derive(Debug, Default)]
 pub(super) struct VisitedFiles {
     seen: HashSet<FileId>,
-    /// Files and folders that can also be reached without following a link; these are read under such a path.
-    /// Computed when the first link is visited.
+    /// Files and folders that can be reached without following a link. They are never read under a path through a
+    /// link. `None` until the first link is visited.
     without_links: Option<HashSet<FileId>>,
 }
 
 impl VisitedFiles {
-    /// Returns whether to read a file or folder under the current path. It is read under the first path that
-    /// leads to it, but a path through a link is used only if no path without links exists. Returns true for
-    /// `None`, a file that cannot be identified.
+    /// Returns whether to read the file or folder `id` under the current path. `through_link` says whether this
+    /// path follows a link; `without_links` computes the set of files and folders that can be reached without
+    /// following one.
+    ///
+    /// A file is read under the first path that leads to it. But a path through a link is used only if no path
+    /// without links exists. Returns true if `id` is `None`: the file cannot be identified.
     pub(super) fn claim(
         &mut self,
         id: Option<FileId>,

@@ -30,8 +30,8 @@ pub struct PathExpander {
 }
 
 impl PathExpander {
-    /// Creates an iterator over the files that `paths` lead to. `progress` counts skipped files. `read_once`
-    /// keeps bytes that were read ahead from pipes.
+    /// Creates an expander of `paths`. `progress` counts skipped files. `read_once` says which paths can be
+    /// read only once, such as pipes.
     pub fn new(
         paths: &[PathBuf],
         reads_unknown_extensions: bool,
@@ -70,6 +70,7 @@ impl PathExpander {
     }
 
     /// Returns whether to read a file or folder under this path. If not, counts a duplicate path.
+    /// `through_link` says whether a link was followed to reach the path.
     pub(super) fn claim(&mut self, path: &Path, through_link: bool) -> bool {
         let PathExpander { paths, visited, reads_unknown_extensions, .. } = self;
         let is_read = visited.claim(FileId::from_path(path), through_link, || {
@@ -94,8 +95,9 @@ pub fn contains_file(paths: &[PathBuf], path: &Path) -> bool {
         .is_some_and(|id| is_matched(&id) || files_without_links(paths, true).contains(&id))
 }
 
-/// Returns all files and folders that are reached without following a link. Files count only if they are
-/// read. Folders that cannot be listed are skipped here: the error is reported when they are read.
+/// Returns all folders, and all files of documents, that are reached from `paths` without following a link. If
+/// `reads_unknown_extensions` is set, files with any extension count as files of documents. Folders that cannot be
+/// listed are skipped here: the error is reported when they are read.
 fn files_without_links(paths: &[PathBuf], reads_unknown_extensions: bool) -> HashSet<FileId> {
     let mut found = HashSet::new();
     for path in paths {
