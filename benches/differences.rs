@@ -25,7 +25,7 @@ enum PositionCoding {
     Enumerated,
 }
 
-/// Coding of which earlier fingerprint is the reference of a fingerprint.
+/// Coding of the choice of the reference among the earlier fingerprints.
 #[derive(Clone, Copy, PartialEq)]
 enum ReferenceCoding {
     /// Each tail has a field with the reference.

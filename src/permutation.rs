@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_permutation_is_refused() {
+    fn invalid_permutations_are_refused() {
         assert!(Permutation::<u64>::new(0..63).is_err());
         assert!(Permutation::<u64>::new(0..65).is_err());
         assert!(Permutation::<u64>::new((0..63).chain([0])).is_err());

@@ -53,7 +53,7 @@ fn each_width_answers_as_its_own_type_does() {
 }
 
 #[test]
-fn what_is_too_wide_is_refused() {
+fn fingerprints_that_are_too_wide_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let (narrow, wide) = (folder.path().join("narrow"), folder.path().join("wide"));
     let too_wide = 1_u128 << 64;

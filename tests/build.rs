@@ -170,7 +170,7 @@ fn a_dropped_builder_leaves_no_folder() {
 }
 
 #[test]
-fn what_is_no_store_is_left_alone() {
+fn other_folders_are_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let note = folder.path().join("note.txt");
     fs::write(&note, "mine").unwrap();
@@ -199,7 +199,7 @@ fn two_builders_do_not_meet() {
 }
 
 #[test]
-fn what_cannot_be_built_is_refused_before_anything_is_made() {
+fn impossible_builds_are_refused_before_anything_is_created() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     let plan = |name: &str| PlanChoice::Named(name.into());

@@ -642,7 +642,7 @@ fn what_comes_meanwhile_is_asked_of() {
 }
 
 #[test]
-fn marks_come_with_what_is_loaded() {
+fn metadata_comes_with_a_bulk_load() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     let store = Store::<u64>::open(&path, StoreOptions::default()).unwrap();

@@ -157,7 +157,7 @@ fn rules_for_the_kept_document() {
 }
 
 #[test]
-fn verified_texts_decide_what_is_a_duplicate() {
+fn verified_texts_decide_about_duplicates() {
     let folder = TestFolder::new();
     // The fingerprints are equal, because the profile weights words by frequency. The texts share one of five
     // distinct words.

@@ -81,7 +81,7 @@ fn standard_input_is_read_each_time() {
 }
 
 #[test]
-fn only_what_is_new() {
+fn only_new_documents() {
     let folder = TestFolder::new();
     folder.write("a.tsv", "0000000000000000\t1\n00000000000000ff\t2\n");
     assert_eq!(folder.run(&["add", "--if-new", "store", "a.tsv"]).ok(), "");

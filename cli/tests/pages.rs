@@ -58,7 +58,7 @@ pub(crate) fn run_shell(folder: &TestFolder, lines: &str) -> CommandOutput {
 /// All commands succeed. If an output block follows a command block directly, the commands' output must end with it.
 #[cfg(unix)]
 #[test]
-fn commands_run_and_print_what_is_shown() {
+fn commands_run_and_print_the_shown_output() {
     let (mut output_count, mut run_count) = (0, 0);
     for (name, page) in pages() {
         let folder = with_samples();

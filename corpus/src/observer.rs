@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_told_at_once_and_ended_for_every_thread() {
+    fn a_stage_is_reported_at_once_and_ended_for_every_thread() {
         let cancelling = CancellingObserver::default();
         let stage = Stage::new(&cancelling, "things");
         assert!(matches!(stage.add(3), Err(Error::Cancelled)));

@@ -117,7 +117,7 @@ fn stopped_anywhere_it_carries_on() {
 }
 
 #[test]
-fn what_was_not_told_is_told_again() {
+fn unreported_documents_are_reported_again() {
     let folder = TempFolder::new();
     // Each fingerprint has a second one that differs in one bit.
     let pairs: String =
@@ -143,7 +143,7 @@ fn what_was_not_told_is_told_again() {
 }
 
 #[test]
-fn what_is_stored_is_known() {
+fn stored_documents_are_not_added_again() {
     let folder = TempFolder::new();
     let path = folder.0.path().join("store");
     let options = AddOptions::default();

@@ -201,7 +201,7 @@ fn texts_in_other_encodings() {
 }
 
 #[test]
-fn what_is_handed_out_beside_fingerprints() {
+fn features_beside_fingerprints() {
     let folder = TempFolder::new();
     let path = folder
         .file("a.jsonl", b"{\"text\": \"\xffab\", \"date\": \"2024\"}\n{\"text\": \"\xc3\xa9\xc3\xa8\"}");

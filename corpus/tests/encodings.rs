@@ -130,7 +130,7 @@ fn texts_are_guessed_and_counted() {
 }
 
 #[test]
-fn what_is_no_text_is_refused() {
+fn values_that_are_not_text_are_refused() {
     let folder = TempFolder::new();
     let good = folder.file("good.txt", "good");
     for (bytes, what) in [

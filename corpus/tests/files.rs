@@ -204,7 +204,7 @@ fn names_that_are_no_unicode() {
 }
 
 #[test]
-fn formats_told_by_content() {
+fn formats_reported_by_content() {
     let folder = TempFolder::new();
     let contents: [(&str, &[u8]); 5] = [
         ("jsonl", TWO_LINES.as_bytes()),

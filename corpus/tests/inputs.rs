@@ -95,7 +95,7 @@ mod pipes {
     }
 
     #[test]
-    fn what_is_put_aside_is_of_one_job() {
+    fn spooled_inputs_belong_to_one_job() {
         let folder = TempFolder::new();
         let path = folder.0.path().join("pipe");
         let aside = |contents| {
@@ -152,7 +152,7 @@ fn inputs_are_of_one_kind() {
 }
 
 #[test]
-fn malformed_documents_end_a_visit_or_are_told() {
+fn malformed_documents_end_a_visit_or_are_reported() {
     let folder = TempFolder::new();
     let path = folder.file(
         "a.jsonl",

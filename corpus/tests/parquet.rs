@@ -314,7 +314,7 @@ fn rows_are_written_with_all_columns() {
 }
 
 #[test]
-fn checksums_are_those_of_the_columns_that_are_asked_for() {
+fn checksums_cover_the_requested_columns() {
     let folder = TempFolder::new();
     let options = DocumentOptions::default();
     let checksums = |other: &[&str], texts: &[&str]| -> Vec<u64> {

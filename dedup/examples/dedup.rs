@@ -1,5 +1,6 @@
-//! Deduplicates a file of documents. `cargo run --release -p simstore-dedup --features parquet --example dedup -- pages.jsonl unique.jsonl
-//! duplicates.parquet` writes the kept documents, and a table of the documents in clusters.
+//! Deduplicates a file of documents. `cargo run --release -p simstore-dedup --features parquet --example dedup
+//! -- pages.jsonl unique.jsonl duplicates.parquet` writes the kept documents, and a table of the documents in
+//! clusters.
 
 use std::error::Error;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! A histogram of similarities and a sample of pairs, for choosing a threshold without labelled data.
+//! A histogram of similarities and a sample of similar pairs. They help to choose a threshold without labelled
+//! data.
 
 use std::collections::BTreeMap;
 
@@ -18,9 +19,9 @@ use simstore_corpus::random::splitmix64;
 use simstore_corpus::{Inputs, Observer};
 use simstore_io::Document;
 
-/// Number of histogram bins between the similarities 0 and 1.
+/// Number of histogram bins from similarity 0 to similarity 1, so the width of a bin is 0.05.
 const BINS_PER_UNIT: f64 = 20.0;
-/// Maximum difference between the requested threshold and the lowest similarity of the histogram.
+/// Maximum difference between the requested threshold and the lower bound of the lowest bin.
 const RANGE_BELOW: f64 = 0.3;
 /// Maximum number of pairs in a sample. Both texts of each pair stay in memory.
 const MAX_PAIRS: usize = 10_000;
@@ -36,8 +37,9 @@ pub struct PairSample {
     pub documents: usize,
     /// Histogram, from the lowest bin to the bin of similarity 1.
     pub bins: Vec<SimilarityBin>,
-    /// Sampled pairs, most similar first. All bins have equal shares of the sample, as far as they have
-    /// enough pairs. A remainder goes to the bins near the threshold.
+    /// Sampled pairs, most similar first. All bins have the same number of pairs in the sample, unless a bin
+    /// has too few. If the number of pairs cannot be divided equally, the bins near the threshold have one pair
+    /// more.
     pub pairs: Vec<SampledPair>,
 }
 
@@ -46,30 +48,31 @@ pub struct PairSample {
 pub struct SimilarityBin {
     /// Lower bound of the bin, inclusive.
     pub from: f64,
-    /// Upper bound of the bin, exclusive. The last bin has only similarity 1; its `to` is 1.
+    /// Upper bound of the bin, exclusive. In the last bin, `from` and `to` are both 1: it has only similarity 1.
     pub to: f64,
-    /// Number of pairs. Documents with equal shingles count as one document here.
+    /// Number of pairs in this bin. A group of documents with equal shingles counts as a single document.
     pub pairs: u64,
-    /// Number of documents whose similarity to the most similar preferred document is in this bin. With the
-    /// default [`keep`](DedupConfig::keep), earlier documents are preferred.
+    /// Number of documents that have a more preferred similar document, and whose similarity to the most
+    /// similar one of these is in this bin. With the default [`keep`](DedupConfig::keep), earlier documents are
+    /// preferred.
     pub duplicates: u64,
-    /// Sum of `duplicates` over this bin and all higher bins: the maximum number of documents that a run with
-    /// the threshold `from` removes.
+    /// Sum of `duplicates` over this bin and all higher bins. A run with the threshold `from` removes at most
+    /// this number of documents.
     pub removed_at_most: u64,
 }
 
 /// Pair of similar documents.
 #[derive(Debug)]
 pub struct SampledPair {
-    /// Preferred document.
+    /// The preferred document of the two.
     pub a: Document,
-    /// Other document.
+    /// The other document of the two.
     pub b: Document,
     /// Jaccard similarity of the two documents, from 0 to 1.
     pub similarity: f64,
 }
 
-/// Pair of unique documents, and their similarity. `better` is the preferred one.
+/// Pair of unique documents, and their similarity. `better` is the preferred document of the two.
 #[derive(Clone, Copy, Debug)]
 struct UniquePair {
     worse: u32,
@@ -77,9 +80,9 @@ struct UniquePair {
     similarity: f64,
 }
 
-/// Reads all inputs, counts similar pairs above and below the threshold of the configuration, and samples
-/// `count` of them. The recall of the configuration holds at the lowest similarity of the histogram. Nothing
-/// is written.
+/// Reads all inputs, counts the similar pairs above and below the threshold of the configuration, and draws a
+/// sample of `count` of these pairs. Pairs at the lowest similarity of the histogram are found with the recall
+/// of the configuration. Nothing is written.
 ///
 /// # Errors
 /// - [`Error::BadArgument`] if the configuration compares fingerprints, has reference stores or checkpoints,
@@ -103,8 +106,8 @@ pub fn sample_pairs(
     sample_results(results, threshold, lowest, count, observer)
 }
 
-/// Returns the lower bound of the lowest bin: the lowest similarity within [`RANGE_BELOW`] of the threshold
-/// that allows the recall.
+/// Returns the lower bound of the lowest bin. This is the lowest bound of a bin that is at most [`RANGE_BELOW`]
+/// below the threshold and at which the recall is possible.
 fn lowest_similarity(threshold: f64, recall: f64) -> Result<f64> {
     // Fails if even the threshold does not allow the recall.
     band_search_plan::plan_band_search(threshold, recall, 0)?;
@@ -199,7 +202,7 @@ impl Histogram {
     }
 }
 
-/// Rounds a similarity that is a multiple of the bin width, or a threshold, to six digits.
+/// Rounds a bound of a bin, or a threshold, to six digits after the decimal point.
 fn rounded(similarity: f64) -> f64 {
     (similarity * 1e6).round() / 1e6
 }
@@ -237,8 +240,9 @@ impl Reservoir {
     }
 }
 
-/// Draws `count` pairs from the bins in turn. The order of bins alternates between bins above and below the
-/// threshold, the nearest first. Returns the pairs sorted by similarity, most similar first.
+/// Draws `count` pairs, one from each bin in turn. The order of the bins alternates between bins above and
+/// below the threshold, starting with those nearest to it. Returns the pairs sorted by similarity, most similar
+/// first.
 fn choose_pairs(
     bins: &[SimilarityBin],
     mut reservoirs: Vec<Reservoir>,
@@ -268,7 +272,7 @@ fn choose_pairs(
     chosen
 }
 
-/// Reads the documents of pairs a second time.
+/// Reads the documents of the sampled pairs again from the inputs.
 fn read_pairs(
     results: &RunResults,
     pairs: &[UniquePair],
@@ -311,7 +315,8 @@ mod tests {
         Histogram::new(lowest).bins.iter().map(|bin| bin.from).collect()
     }
 
-    /// A search with the lowest similarity finds pairs of exactly that similarity.
+    /// A bin starts at the nearest `f64` to its bound. So a search with this bound as threshold finds pairs of
+    /// exactly this similarity.
     #[test]
     fn bins_start_at_the_nearest_number() {
         for percent in 45..=100 {

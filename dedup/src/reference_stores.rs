@@ -1,4 +1,5 @@
-//! Reference stores: documents that are near a stored document are removed.
+//! Reference stores. Input documents are compared with the documents in these stores, and removed if they are
+//! near one.
 
 use std::any::Any;
 use std::io::ErrorKind;
@@ -11,7 +12,7 @@ use simstore_corpus::spill::MemoryBudget;
 use simstore_corpus::{Diagnostic, Observer, torn_log_tails};
 use simstore_text::{DocumentComparer, Profile, SIMILAR_STORE_KEY, SimilarSettings};
 
-/// Least memory of the engine for sorting, in bytes.
+/// Least memory that a store needs for sorting when documents are added, in bytes.
 const MIN_SORT_BYTES: u64 = 16 << 20;
 
 /// Store that input documents are compared with, and perhaps added to.
@@ -25,7 +26,7 @@ pub(crate) struct ReferenceStore {
 }
 
 impl ReferenceStore {
-    /// Opens a store; for writing if `add` is set and the store exists.
+    /// Opens a store. It is opened for writing if `add` is set and the store exists; otherwise only for reading.
     fn open(
         path: &Path,
         width: Width,
@@ -67,7 +68,8 @@ impl ReferenceStore {
 /// Reference stores of a run. All have the same kind, width and profile.
 pub(crate) struct ReferenceStores {
     pub(crate) stores: Vec<ReferenceStore>,
-    /// Profile of the stores; `None` if there are no stores, or if they have no profile and accept any.
+    /// Profile of the stores. `None` if there are no stores, or if no store has a profile, so that any profile
+    /// is allowed.
     pub(crate) profile: Option<String>,
     /// Settings of the existing stores, in order; empty unless they are stores of similar documents.
     pub(crate) settings: Vec<SimilarSettings>,
@@ -98,7 +100,7 @@ impl ReferenceStores {
         self.stores.iter().filter_map(ReferenceStore::snapshot)
     }
 
-    /// Numbers and snapshots of the existing stores of this width.
+    /// Existing stores of the width of `F`: the index of each store among all reference stores, and its snapshot.
     pub(crate) fn with_width<F: Fingerprint>(&self) -> impl Iterator<Item = (u32, &Snapshot<F>)> {
         let stores = (0..).zip(&self.stores);
         stores.filter_map(|(number, store)| {
@@ -112,7 +114,8 @@ impl ReferenceStores {
         !self.settings.is_empty()
     }
 
-    /// Returns a comparer for the documents of each existing store, if these are stores of similar documents.
+    /// Returns a comparer for each existing store, if the stores are stores of similar documents; otherwise an
+    /// empty list. The comparer computes similarities to documents of the store.
     pub(crate) fn text_comparers(&self, profile: &Profile) -> Result<Vec<DocumentComparer>> {
         let stores = self.snapshots().zip(&self.settings);
         stores
@@ -121,7 +124,7 @@ impl ReferenceStores {
     }
 }
 
-/// Whether a store exists. Fails if the folder cannot be listed.
+/// Whether there is a store at `path`. Fails if the folder cannot be listed.
 fn has_store(path: &Path) -> Result<bool> {
     if is_store(path) {
         return Ok(true);
@@ -140,7 +143,7 @@ fn is_half_created(store: &AnySnapshot) -> bool {
     store.is_empty() && store.highest_id().is_none() && store.codec() == Codec::EliasFano && has_no_mark()
 }
 
-/// Opens or creates a store.
+/// Opens a store for writing. Creates it if it does not exist.
 pub(crate) fn open_store(path: &Path, width: Width, options: &StoreOptions) -> Result<AnyStore> {
     AnyWidth::with_bits(
         width.bits(),
@@ -149,7 +152,8 @@ pub(crate) fn open_store(path: &Path, width: Width, options: &StoreOptions) -> R
     )
 }
 
-/// Opens a store for reading only. Warns of a torn log tail, because the lost writes are not compared.
+/// Opens a store for reading only. Warns if the end of its log is torn: documents whose writes were lost are
+/// not compared.
 fn open_read_only(path: &Path, width: Width, observer: &dyn Observer) -> Result<AnySnapshot> {
     let open = || Snapshot::open_retrying(path);
     let store: AnySnapshot = AnyWidth::with_bits(width.bits(), open, || Snapshot::open_retrying(path))?;

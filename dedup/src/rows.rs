@@ -10,8 +10,8 @@ use simstore_text::{BANDS, Signature};
 
 use simstore_corpus::spill::FixedSize;
 
-/// Two unique documents that may be near each other: (worse, better). The better one is preferred and has the smaller
-/// number.
+/// Two unique documents that may be near each other: (worse, better). The better one is preferred and has the
+/// smaller number.
 pub(crate) type Candidate = (u32, u32);
 
 /// Two unique documents that are near each other, and their score: (worse, better, score).
@@ -76,8 +76,8 @@ impl SignatureRow {
     }
 }
 
-/// Identifies the representative of a cluster: the number of an input document, or the index of a stored document in
-/// the rows of all stored representatives.
+/// Identifies the representative of a cluster: the number of an input document, or the index of a stored
+/// document in the rows of all stored representatives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RepresentativeId(u64);
 
@@ -161,8 +161,8 @@ fixed!(RepresentativeId { 0: u64 });
 fixed!(MemberRow { cluster: u32, document: u64, representative: RepresentativeId, measure: ScoreWithError });
 fixed!(StoredRow { store: u32, fingerprint: u128, id: Option<u64> });
 
-/// Input document and a stored document near it: ((document, rank), stored document, score). The stored documents near
-/// an input document are ranked; rank 0 is the nearest.
+/// Input document and a stored document near it: ((document, rank), stored document, score). The stored
+/// documents near an input document are ranked; rank 0 is the nearest.
 pub(crate) type StoredMatchRow = ((u32, u32), StoredRow, ScoreWithError);
 
 #[cfg(test)]

@@ -55,9 +55,9 @@ impl<W: Observer> RunObserver for W {
     }
 }
 
-/// Reads all inputs, finds near-duplicates, writes the outputs, and adds the kept documents to a store if
-/// [`DedupConfig::add`] is set. Output files and store change at the end, in one step. If the process is
-/// killed during this step, the next run that adds to the store completes it.
+/// Reads all inputs, finds near-duplicates and writes the outputs. If [`DedupConfig::add`] is set, adds the
+/// kept documents to a store. At the end, the output files get their names and the store changes, in one step.
+/// If the process is killed during this step, the next run that adds to the store completes it.
 ///
 /// # Errors
 /// After an error, nothing is written or added, unless its message says otherwise.
@@ -135,8 +135,8 @@ pub(crate) fn find_duplicates(
     Report::new(RunResults { resolved, corpus, outcome, workspace, addition }, counts, outputs)
 }
 
-/// Returns a hash of the documents and options, which identifies the run. Stores keep the hash, so what is
-/// hashed must not change.
+/// Returns a hash of the documents and options, which identifies the run. Stores keep this hash, so later
+/// versions must compute the same one.
 fn run_hash(config: &DedupConfig, resolved: &ResolvedConfig, corpus: &Corpus) -> Result<String> {
     if config.add.is_none() {
         return Ok(String::new());
@@ -155,7 +155,7 @@ fn run_hash(config: &DedupConfig, resolved: &ResolvedConfig, corpus: &Corpus) ->
     Ok(format!("{:016x}", xxh3_64_with_seed(parameters.as_bytes(), corpus.checksum()?)))
 }
 
-/// Returns the error of a run that has read no document.
+/// Returns the error of a run that has not read any document.
 fn no_documents_error(counts: &InputCounts) -> Error {
     let skipped = [
         (counts.malformed, "invalid document or unreadable file", "invalid documents or unreadable files"),

@@ -46,7 +46,8 @@ impl Workspace {
         Sorter::new(self.temporary.clone(), self.share())
     }
 
-    /// Creates a writer of rows, which keeps their order. If the rows exceed one share of the memory, they spill to disk.
+    /// Creates a writer of rows, which keeps their order. If the rows exceed one share of the memory, they
+    /// spill to disk.
     pub(crate) fn rows<R: FixedSize>(&self) -> RowsWriter<R> {
         RowsWriter::new(self.temporary.clone(), self.share())
     }

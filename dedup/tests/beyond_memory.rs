@@ -1,4 +1,5 @@
-//! Deduplication of more documents than fit in the memory limit: the same result, from disk.
+//! Deduplication of more documents than fit in the memory limit. They are compared on disk, with the same
+//! result as in memory.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -43,7 +44,7 @@ impl DiagnosticRecorder {
     }
 }
 
-/// Text of random words, an earlier text, or an empty text.
+/// Returns a text of random words, a text from `before`, or an empty text.
 fn text(random: &mut Random, before: &mut Vec<String>) -> String {
     match random.below(100) {
         0 | 1 => String::new(),
@@ -56,7 +57,8 @@ fn text(random: &mut Random, before: &mut Vec<String>) -> String {
     }
 }
 
-/// Lines of JSON documents with ids and dates (for `--keep newest`), and some malformed lines.
+/// Returns lines of JSON documents with ids and dates (for `--keep newest`), and some malformed lines. `id`
+/// returns the id of the document with a number; `None` for a document without id.
 fn documents(id: impl Fn(&mut Random, usize) -> Option<String>) -> String {
     let (mut random, mut before) = (Random(3), Vec::new());
     let mut lines = String::new();
@@ -93,7 +95,7 @@ fn stored(store: &Path) -> Vec<(u64, u64, Option<String>)> {
     all
 }
 
-/// Result of a run: summary, kept documents, files, and the contents of its store.
+/// Result of a run: summary, kept documents, output files, and the fingerprints, ids and names in its store.
 type MemoryRunResult =
     (Summary, Vec<String>, BTreeMap<PathBuf, Vec<u8>>, Option<Vec<(u64, u64, Option<String>)>>);
 
@@ -122,7 +124,8 @@ fn run(
     Ok((totals, kept, all_files(out), store))
 }
 
-/// Checks that runs with much and with little memory give the same result.
+/// Checks that a run with little memory gives the same result as a run with much memory. `name` and `content`
+/// are those of the input file. If `add` is set, the run adds documents to a store.
 fn check(name: &str, content: impl AsRef<[u8]>, options: &DedupConfig, add: bool) {
     let folder = TempFolder::new();
     let input = folder.file(name, content);
@@ -211,7 +214,7 @@ fn fingerprints_are_found_and_written_the_same() {
 }
 
 #[test]
-fn what_is_handed_over_may_be_too_much_too() {
+fn documents_in_memory_may_be_too_many_too() {
     let folder = TempFolder::new();
     let given = || {
         let value = |i: u64| Random(i % 19_500).next();
@@ -236,7 +239,7 @@ fn what_is_handed_over_may_be_too_much_too() {
     assert!(run(Some(SMALL_MEMORY_BYTES)) == run(None));
 }
 
-/// All fingerprints are near each other, and all pairs are reported.
+/// Many documents share few fingerprints that are all near each other, so the number of near pairs is large.
 #[test]
 fn however_many_are_near_others_it_is_done() {
     for cluster_by in [ClusterBy::Components, ClusterBy::Stars] {

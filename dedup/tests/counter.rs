@@ -1,5 +1,5 @@
-//! Tests the counter that threads share in the search for dense groups, in every possible order of its loads
-//! and exchanges.
+//! Tests the counter that several threads share in the search for dense groups. The atomic operations of the
+//! threads are run in every possible order.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
@@ -27,7 +27,8 @@ mod atomic {
             self.0.store(count, order);
         }
 
-        /// Same algorithm as in the standard library.
+        /// Updates the value by the same algorithm as the standard library: loads it, then exchanges it until
+        /// no other thread was faster.
         pub(crate) fn fetch_update(
             &self,
             set: Ordering,
@@ -55,9 +56,9 @@ const THREADS: usize = 3;
 /// One order of the operations of all threads.
 #[derive(Default)]
 struct Order {
-    /// Prescribed choice at each step: an index into the waiting threads. After the last one, the choice is always 0.
+    /// Prescribed choice at each of the first steps: an index into `waiting`. At later steps, the choice is 0.
     prescribed: Vec<usize>,
-    /// (Choice, number of choices) at each step so far.
+    /// At each step so far: the choice, and the number of possible choices.
     choices: Vec<(usize, usize)>,
     waiting: Vec<usize>,
     ended: usize,
@@ -65,7 +66,7 @@ struct Order {
 }
 
 impl Order {
-    /// Chooses the next thread, if all threads wait or have ended.
+    /// Chooses the thread that runs next, if each thread waits or has ended.
     fn choose(&mut self) {
         if self.waiting.len() + self.ended == THREADS && !self.waiting.is_empty() {
             self.waiting.sort_unstable();
@@ -82,7 +83,7 @@ thread_local! {
     static THREAD: std::cell::RefCell<Option<(usize, SharedOrder)>> = const { std::cell::RefCell::new(None) };
 }
 
-/// Waits for the turn of the current thread. Threads outside the test do not wait.
+/// Waits until it is the turn of the current thread. Threads that are not part of an order do not wait.
 fn wait_for_turn() {
     let Some((number, shared)) = THREAD.with_borrow(Clone::clone) else { return };
     let mut order = shared.0.lock().unwrap();
@@ -152,7 +153,7 @@ fn whatever_the_order_the_count_is_exact() {
     }
 }
 
-/// A separate load and store can lose additions. The search of all orders detects that.
+/// If an addition consists of a separate load and store, it can be lost. Trying all orders must detect that.
 #[test]
 fn an_addition_in_two_steps_is_found_out() {
     let mut lost = 0;

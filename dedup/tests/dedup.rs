@@ -68,7 +68,7 @@ fn stored(store: &Path) -> Vec<(u64, String)> {
     all
 }
 
-/// Lines of JSON documents, some of them near-duplicates.
+/// Returns lines of JSON documents. Some of the documents are near-duplicates.
 fn documents() -> String {
     let text = |i: usize| {
         let topic = ["rivers of the north", "ships and their sails", "bread and how it is made"][i % 3];
@@ -107,9 +107,10 @@ fn the_example_deduplicates_a_file() {
     assert!(members.len() > 77 - kept, "{members:?}");
 }
 
-/// A malformed document from an iterator ends the run, or is counted.
+/// Inputs in memory come from an iterator. A malformed item ends the run; if malformed documents are skipped,
+/// it is counted.
 #[test]
-fn malformed_documents_that_are_handed_over_are_skipped_if_asked_for() {
+fn malformed_documents_in_memory_are_skipped_if_requested() {
     let given = || {
         let document = |(id, text): (u64, &str)| {
             let id = DocumentId::Number(id);
@@ -270,7 +271,7 @@ fn what_needs_files_or_makes_no_sense_is_refused_and_names_options() {
 }
 
 #[test]
-fn nothing_is_left_of_what_is_dropped() {
+fn dropped_files_leave_nothing() {
     let folder = TempFolder::new();
     let path = folder.file("a.jsonl", documents());
     let before = all_files(folder.0.path());
@@ -294,7 +295,7 @@ fn nothing_is_left_of_what_is_dropped() {
 /// Observer that cancels a run when its files are written.
 struct CancelWhenWritten<'a> {
     folder: &'a Path,
-    /// Number of files before the run.
+    /// Number of files in the folder before the run.
     before: usize,
     is_written: AtomicBool,
 }
@@ -316,7 +317,7 @@ impl RunObserver for CancelWhenWritten<'_> {
     }
 }
 
-/// Observer that stops a run at call number `at` of `progress`.
+/// Observer that cancels a run at its call number `at` of `progress`.
 struct StopAtCall {
     at: u64,
     calls: AtomicU64,
@@ -346,7 +347,8 @@ fn run(input: &Path, folder: &Path, options: &DedupConfig, observer: &dyn RunObs
     Ok(())
 }
 
-/// Stops a run at each call of the observer, then repeats it without a stop. Expects more than `least` calls.
+/// Stops a run at its first call of the observer, then the next run at its second call, and so on. Repeats each
+/// run without a stop, and checks its files. Expects more than `least` calls in a run.
 fn stop_everywhere(options: impl Fn(&Path) -> DedupConfig, least: u64) {
     let folder = TempFolder::new();
     let input = folder.file("in/a.jsonl", documents());

@@ -1,5 +1,5 @@
-//! Compares components and `--keep none` of dense groups with a plain loop over all pairs, and checks the
-//! number of verified pairs.
+//! Compares the results for dense groups with a plain loop over all pairs: connected components, and `--keep
+//! none`. Also checks the number of verified pairs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -17,7 +17,7 @@ use simstore_text::{Profile, jaccard};
 use crate::beyond_memory::SMALL_MEMORY_BYTES;
 use crate::{Random, TempFolder};
 
-/// Groups of pages that share a template with some words replaced, exact duplicates, and unrelated pages.
+/// Returns groups of pages that share a template with some words replaced, exact duplicates, and unrelated pages.
 fn pages(random: &mut Random, count: usize) -> Vec<String> {
     let templates: Vec<(u64, u64, u64)> =
         (0..3).map(|_| (30 + random.below(70), 1 + random.below(5), [8, 100_000][random.index(2)])).collect();
@@ -44,7 +44,8 @@ fn pages(random: &mut Random, count: usize) -> Vec<String> {
 
 type PagePairs = Vec<(usize, usize, f64)>;
 type PageReasons = BTreeMap<usize, (usize, f64)>;
-/// First document of each document's component, and the reason of each removed document.
+/// For each document in a component: the first document of the component. For each removed document: the
+/// document that it duplicates, and their similarity.
 type ComponentsAndReasons = (BTreeMap<usize, usize>, PageReasons);
 
 fn run(input: &Path, options: &DedupConfig) -> Report {
@@ -68,7 +69,8 @@ fn components_and_reasons(found: &Report) -> ComponentsAndReasons {
     (clusters, reasons)
 }
 
-/// Expected result from all pairs, if one document of each component is kept, or none (`is_none`).
+/// Computes the expected result from all similar pairs. One document of each component is kept; if `is_none` is
+/// set, none is kept.
 fn expected(pairs: &PagePairs, sets: &[Vec<u64>], is_none: bool) -> ComponentsAndReasons {
     let mut first: Vec<usize> = (0..sets.len()).collect();
     let in_pairs: BTreeSet<usize> = pairs.iter().flat_map(|&(a, b, _)| [a, b]).collect();
@@ -102,7 +104,7 @@ fn lines(pages: &[String]) -> String {
 }
 
 #[test]
-fn what_is_found_is_what_all_pairs_say() {
+fn found_pairs_equal_those_of_the_plain_loop() {
     let folder = TempFolder::new();
     let (mut split, mut all, mut listed) = (0, 0, 0);
     for seed in 0..4 {
@@ -165,7 +167,7 @@ fn what_is_found_is_what_all_pairs_say() {
     assert!(listed as f64 > 0.99 * all as f64 && all > 100_000, "{listed} of {all}");
 }
 
-/// Pages of one template with one word replaced: all are similar.
+/// Returns pages of one template with one word replaced. Each is similar to all others.
 fn copies(count: usize) -> String {
     let page = |at: usize| {
         let word = |word| if word == 50 { format!("name{at}") } else { format!("word{word}") };
@@ -191,20 +193,20 @@ fn pages_of_one_template_are_compared_with_few_others() {
             assert_eq!((left, spilled), (kept, None));
             assert!(compared.unwrap() <= 4 * count as u64, "{compared:?} pairs of {count} pages compared");
             let inputs = Inputs::new(std::slice::from_ref(&input), DocumentOptions::default()).unwrap();
-            let foretold = simstore_dedup::estimate(&options, &inputs, &()).unwrap().search.unwrap();
-            assert!(foretold.candidates <= 4.0 * count as f64, "{foretold:?}");
+            let estimated = simstore_dedup::estimate(&options, &inputs, &()).unwrap().search.unwrap();
+            assert!(estimated.candidates <= 4.0 * count as f64, "{estimated:?}");
         }
     }
 }
 
-/// A list of all pairs takes as many bytes on disk as the dry run estimated.
+/// The temporary files for a list of all pairs are about as large as the dry run estimated.
 #[test]
-fn the_disk_of_listed_pairs_is_foretold() {
+fn the_disk_of_listed_pairs_is_estimated() {
     let folder = TempFolder::new();
     let input = folder.file("a.jsonl", copies(1500));
     let options = DedupConfig { pairs: true, memory: Some(64 << 20), ..DedupConfig::default() };
     let inputs = Inputs::new(std::slice::from_ref(&input), DocumentOptions::default()).unwrap();
-    let foretold = simstore_dedup::estimate(&options, &inputs, &()).unwrap().disk_of_temporary as f64;
+    let estimated = simstore_dedup::estimate(&options, &inputs, &()).unwrap().disk_of_temporary as f64;
     let taken = || {
         let most = PeakDiskUse { folder: folder.0.path().join("temporary"), bytes: AtomicU64::new(0) };
         std::fs::create_dir_all(&most.folder).unwrap();
@@ -217,7 +219,10 @@ fn the_disk_of_listed_pairs_is_foretold() {
         })
     };
     let [with_pairs, without] = taken();
-    assert!((0.5..2.0).contains(&(foretold / with_pairs as f64)), "{foretold} foretold, {with_pairs} taken");
+    assert!(
+        (0.5..2.0).contains(&(estimated / with_pairs as f64)),
+        "{estimated} estimated, {with_pairs} taken"
+    );
     assert_eq!(without, 0);
     let without = DedupConfig { pairs: false, ..options };
     assert_eq!(simstore_dedup::estimate(&without, &inputs, &()).unwrap().disk_of_temporary, 0);

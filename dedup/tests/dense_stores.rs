@@ -1,5 +1,5 @@
-//! Compares dense groups against stores of similar documents with a plain loop over all documents and stored
-//! documents.
+//! Deduplicates dense groups against stores of similar documents. Compares the results with a plain loop over
+//! all pairs of an input document and a stored document.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,8 @@ fn settings(has_texts: bool) -> SimilarSettings {
     if has_texts { settings.with_texts() } else { settings }
 }
 
-/// Creates a store of texts. Their ids are their positions.
+/// Creates a store of similar documents with these texts. The id of a text is its index. If `has_texts` is set,
+/// the store keeps the texts.
 fn store(path: &Path, texts: &[String], has_texts: bool) {
     let options = StoreOptions { durability: Durability::Os, ..StoreOptions::default() };
     let store = SimilarDocuments::open(path, options, Profile::shingles(), settings(has_texts)).unwrap();
@@ -38,7 +39,7 @@ fn run(texts: &[String], folder: &TempFolder, options: &DedupConfig) -> Report {
     simstore_dedup::run(options, &inputs, Outputs::default(), &()).unwrap()
 }
 
-/// Store, id and similarity of the most similar stored document, for each document that has one.
+/// Most similar stored document of each input document that has one: path of the store, id, and similarity.
 type NearestStored = BTreeMap<usize, (PathBuf, DocumentId, f64)>;
 
 fn nearest(found: &Report, only: &Path) -> NearestStored {
@@ -64,7 +65,8 @@ fn hash_text(text: &str) -> HashedText {
     (features, sketched)
 }
 
-/// Plain loop over `stores`: path, documents, and whether the store has texts.
+/// Computes the expected result by a plain loop. Each of `stores` has a path, documents, and a flag: whether
+/// the store keeps texts.
 fn expected(texts: &[HashedText], stores: &[(PathBuf, Vec<HashedText>, bool)]) -> NearestStored {
     let mut nearest = NearestStored::new();
     for (document, (features, sketched)) in texts.iter().enumerate() {
@@ -145,7 +147,7 @@ fn the_nearest_stored_document_is_that_of_the_plain_loop() {
     }
 }
 
-/// Pages of one template with a similarity of 0.788 to each other.
+/// Returns pages of one template, one for each number. Each two of them have a similarity of 0.788.
 fn parked(numbers: std::ops::Range<usize>) -> Vec<String> {
     let page = |number: usize| {
         let word = |at| if at % 23 == 15 { format!("name{number}") } else { format!("word{at}") };

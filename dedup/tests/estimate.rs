@@ -1,4 +1,5 @@
-//! Dry runs: estimates of the search for dense groups whose documents are just below the threshold.
+//! Tests the estimates of dry runs for dense groups. The similarity of the documents in these groups is just
+//! below the threshold.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -10,7 +11,7 @@ use simstore_io::DocumentOptions;
 
 use crate::{Random, TempFolder, gzip};
 
-/// Documents with the words of a template; each document replaces some of the words.
+/// Returns documents that have the words of a template, with some words replaced in each document.
 fn crowd(
     documents: usize,
     words: usize,
@@ -26,24 +27,24 @@ fn crowd(
     lines
 }
 
-/// Pages of 60 words with a name at three positions: their similarity is 0.73.
+/// Returns pages of 60 words that differ in a name, which is at three positions. Their similarity is 0.73.
 fn parked(documents: usize) -> String {
     crowd(documents, 60, |document, _| [5, 25, 45].map(|at| (at, format!("name{document}"))).to_vec())
 }
 
-/// Texts of 25 words with one word replaced: their similarity is 0.77.
+/// Returns texts of 25 words with one word replaced. Their similarity is 0.77.
 fn short(documents: usize) -> String {
     crowd(documents, 25, |document, _| vec![(12, format!("name{document}"))])
 }
 
-/// Pages of 100 words with three words replaced at random positions: most similarities are 0.69.
+/// Returns pages of 100 words with three words replaced at random positions. Most pairs have a similarity of 0.69.
 fn changed(documents: usize) -> String {
     crowd(documents, 100, |document, random| {
         (0..3).map(|i| (random.below(100) as usize, format!("other{document}x{i}"))).collect()
     })
 }
 
-/// Pages of 100 words with one word replaced: all are similar.
+/// Returns pages of 100 words with one word replaced. Each is similar to all others.
 fn copies(documents: usize) -> String {
     crowd(documents, 100, |document, _| vec![(50, format!("name{document}"))])
 }
@@ -62,7 +63,7 @@ fn estimate_search(path: &Path) -> SearchEstimate {
     simstore_dedup::estimate(&DedupConfig::default(), &inputs(path), &()).unwrap().search.unwrap()
 }
 
-/// Maximum count of each stage.
+/// Observer that records the maximum count that each stage reports.
 #[derive(Default)]
 struct StageCounts(Mutex<Vec<(&'static str, u64)>>);
 
@@ -73,7 +74,7 @@ impl Observer for StageCounts {
     }
 }
 
-/// All documents are candidates of one another, but few pairs are verified. The estimate says so.
+/// Each pair of documents is near, but few pairs are verified. The estimated numbers are small, too.
 #[test]
 fn crowds_just_below_the_threshold_take_little() {
     let folder = TempFolder::new();
@@ -100,13 +101,13 @@ fn crowds_just_below_the_threshold_take_little() {
     }
 }
 
-/// The estimate agrees with the work that a run does, and with the progress that it shows.
+/// The estimated numbers agree with the work of a run, and with the progress that the run reports.
 #[test]
-fn what_is_foretold_is_done_and_shown() {
+fn estimated_work_is_done_and_shown() {
     let folder = TempFolder::new();
     for (name, lines) in [("parked", parked(600)), ("short", short(600)), ("changed", changed(600))] {
         let path = folder.file(&format!("{name}.jsonl"), lines);
-        let foretold = estimate_search(&path).candidates;
+        let estimated = estimate_search(&path).candidates;
         let counted = StageCounts::default();
         let found =
             simstore_dedup::run(&DedupConfig::default(), &inputs(&path), Outputs::default(), &counted)
@@ -116,6 +117,6 @@ fn what_is_foretold_is_done_and_shown() {
         // Before a group is recognized as dense, it gives some candidates for each of its members.
         assert!(shown.is_some_and(|shown| shown <= 600 * 130), "{name}: {shown:?} shown");
         let done = found.summary().verified.unwrap() as f64;
-        assert!((0.3..3.0).contains(&(foretold / done)), "{name}: {foretold} foretold, {done} done");
+        assert!((0.3..3.0).contains(&(estimated / done)), "{name}: {estimated} estimated, {done} done");
     }
 }

@@ -1,4 +1,5 @@
-//! Compares the choice of the kept document by the value of a field (`--keep`) with a plain loop.
+//! Tests keep rules that compare the value of a field (`--keep`): compares the kept documents with those of a
+//! plain loop.
 
 use serde_json::{Value, json};
 use simstore::Error;
@@ -10,10 +11,11 @@ use crate::beyond_memory::{DiagnosticRecorder, SMALL_MEMORY_BYTES};
 use crate::{Random, TempFolder};
 
 const DOCUMENTS: usize = 9000;
-/// Number of topics that several documents can have. Every other document has a topic of its own.
+/// Number of topics that documents share. Few documents have one of these topics; each other document has a
+/// topic of its own.
 const TOPICS: u64 = 200;
 
-/// Random value of the field: a number, a number as text, a text, or none.
+/// Returns a random value of the field: a number, a number as text, a text, or no value.
 fn value(random: &mut Random) -> Option<Value> {
     let number = random.below(7) as f64 - 3.0;
     match random.below(12) {
@@ -32,7 +34,7 @@ fn value(random: &mut Random) -> Option<Value> {
     }
 }
 
-/// Converts a JSON value to text, as documents in memory have it.
+/// Converts a JSON value to the text that the library compares.
 fn as_text(value: Option<&Value>) -> Option<String> {
     match value? {
         Value::Null => None,
@@ -49,7 +51,7 @@ fn number(value: Option<&str>) -> Option<f64> {
     }
 }
 
-/// Whether the rule prefers value `a` to `b`. False in both orders if the values are equal.
+/// Whether the rule prefers value `a` to value `b`. False if it prefers neither.
 fn is_preferred(keep: &KeepRule, a: Option<&str>, b: Option<&str>) -> bool {
     let is_text =
         |value: Option<&str>| value.is_some_and(|text| !text.is_empty() && text.parse::<f64>().is_err());
@@ -68,7 +70,7 @@ fn is_preferred(keep: &KeepRule, a: Option<&str>, b: Option<&str>) -> bool {
 }
 
 #[test]
-fn what_is_kept_is_what_the_plain_loop_keeps() {
+fn kept_documents_equal_those_of_the_plain_loop() {
     let folder = TempFolder::new();
     let mut random = Random(8);
     let topics: Vec<u64> = (0..DOCUMENTS as u64)

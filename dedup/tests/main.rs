@@ -1,4 +1,4 @@
-//! Deduplication as a library. CONTRIBUTING.md says which file tests what.
+//! Tests of deduplication as a library. CONTRIBUTING.md says which file tests what.
 
 mod beyond_memory;
 mod counter;

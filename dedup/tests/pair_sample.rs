@@ -8,7 +8,8 @@ use simstore_text::{Profile, jaccard};
 use crate::Random;
 use crate::support::inputs;
 
-/// Random texts of 30 to 90 words. Two thirds are copies of others, most with some words changed.
+/// Returns random texts of 30 to 90 words. Two thirds are copies of other texts, most of them with some words
+/// changed.
 fn texts(seed: u64, count: usize) -> Vec<String> {
     let mut random = Random(seed);
     let mut texts: Vec<Vec<u64>> = Vec::new();
@@ -87,7 +88,8 @@ fn counts_are_those_of_a_plain_loop() {
     assert_eq!(ids(&found), ids(&again));
 }
 
-/// The lowest bin of each threshold contains the pairs exactly at its start.
+/// For each threshold, a pair whose similarity is exactly the lower bound of the lowest bin is counted in that
+/// bin.
 #[test]
 fn pairs_at_the_start_of_the_lowest_bin_are_counted() {
     // (Shingles in both texts of a pair, shingles in each text); the similarity is shared / (2 * shingles - shared).

@@ -1,4 +1,4 @@
-//! Compares the reasons for removal, and clusters without a kept document, with a plain loop.
+//! Tests the reasons for removal, also in clusters without a kept document: compares them with a plain loop.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,11 +16,12 @@ use crate::{Random, TempFolder};
 
 const DISTANCE: u32 = 3;
 
-/// Rows of `--remove-list --reasons`: for each removed document its reason, and the distance or similarity of
-/// the two.
+/// Rows of `--remove-list --reasons`, for each removed document: the document that it duplicates, and the
+/// distance or similarity of the two.
 type Reasons = BTreeMap<usize, (usize, f64)>;
 
-/// Runs to the end, and returns the kept documents and the reasons in the list.
+/// Runs a deduplication, and returns the kept documents and the reasons in the list of removed documents. `how`
+/// is the column of the list that is read: `distance` or `similarity`.
 fn reasons(inputs: &Inputs, options: &DedupConfig, how: &str) -> (Vec<usize>, Reasons) {
     let folder = TempFolder::new();
     let list = folder.0.path().join("removed.jsonl");
@@ -60,7 +61,7 @@ fn reasons(inputs: &Inputs, options: &DedupConfig, how: &str) -> (Vec<usize>, Re
     (kept, listed)
 }
 
-/// Returns the first document of each document's component.
+/// Returns for each document the first document of its connected component.
 fn firsts(count: usize, pairs: &[(usize, usize, f64)]) -> Vec<usize> {
     let mut first: Vec<usize> = (0..count).collect();
     for &(a, b, _) in pairs {
@@ -70,9 +71,9 @@ fn firsts(count: usize, pairs: &[(usize, usize, f64)]) -> Vec<usize> {
     first
 }
 
-/// Expected reasons: the nearest kept document of each removed one, or the nearest other document if none is
-/// kept. Ties go to the first document. `pairs` are near documents with a number that is smaller for nearer
-/// pairs.
+/// Computes the expected reasons. The reason of a removed document is the nearest kept document, or if `kept`
+/// is empty, the nearest other document. Ties go to the first document. `pairs` has the near pairs, each with a
+/// number that is smaller for nearer pairs.
 fn nearest(count: usize, pairs: &[(usize, usize, f64)], kept: &[usize]) -> Reasons {
     let reason = |document: usize| {
         let others = pairs.iter().filter_map(|&(a, b, how)| match (a == document, b == document) {
@@ -95,7 +96,7 @@ fn pairs_of(count: usize, near: impl Fn(usize, usize) -> Option<f64>) -> Vec<(us
 }
 
 #[test]
-fn by_distance_what_is_told_is_the_nearest() {
+fn by_distance_the_nearest_is_reported() {
     let mut random = Random(3);
     let mut others = 0;
     for _ in 0..5 {
@@ -218,10 +219,11 @@ fn by_similarity_all_that_has_a_similar_one_goes() {
     assert!(others > 2, "{others}");
 }
 
-/// Each topic has three texts, and several documents of each text. The second text is equally similar to the
-/// first and the third one. The newest of equal documents is kept, which may be any of them.
+/// Each topic has three texts, and each text has several documents. The second text is equally similar to the
+/// first and the third text. The newest document of each text is kept, and its position among the documents is
+/// random.
 #[test]
-fn of_equally_similar_kept_documents_the_first_in_the_input_is_told() {
+fn of_equally_similar_kept_documents_the_first_in_the_input_is_reported() {
     const TOPICS: u64 = 40;
     let mut random = Random(16);
     let mut documents = Vec::new();
@@ -274,7 +276,7 @@ fn of_equally_similar_kept_documents_the_first_in_the_input_is_told() {
     }
 }
 
-/// Returns the representative of each document in a cluster.
+/// Returns the representative of each document that is in a cluster.
 fn cluster_from_rows(report: &Report) -> BTreeMap<usize, usize> {
     let clusters: Vec<_> = report.clusters().map(Result::unwrap).collect();
     let of_cluster = |cluster: &simstore_dedup::Cluster<'_>| {

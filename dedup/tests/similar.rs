@@ -10,7 +10,7 @@ use simstore_text::{Profile, jaccard};
 use crate::support::inputs;
 use crate::{Random, TempFolder};
 
-/// (Earlier document, later document, similarity).
+/// Pairs of similar texts: (earlier document, later document, similarity).
 type TextPairs = Vec<(usize, usize, f64)>;
 
 fn found(texts: &[String], options: &DedupConfig) -> Report {
@@ -33,7 +33,7 @@ fn sets(texts: &[String]) -> Vec<Vec<u64>> {
     texts.iter().map(|text| shingles.feature_set(text)).collect()
 }
 
-/// Returns all pairs with at least this similarity, by a plain loop.
+/// Returns all pairs of feature sets with a similarity of at least `least`, by a plain loop.
 fn all_similar_pairs(sets: &[Vec<u64>], least: f64) -> TextPairs {
     let mut pairs = Vec::new();
     for (a, x) in sets.iter().enumerate() {
@@ -58,7 +58,8 @@ fn members(found: &Report) -> Vec<(usize, usize, f64)> {
     all
 }
 
-/// Makes texts of words from a small vocabulary. Many are copies of others with some words changed.
+/// Returns `count` texts of words from a small vocabulary. Many of them are copies of others with some words
+/// changed. `words` is the range of their lengths, and `word` returns the word with a number.
 fn corpus(
     random: &mut Random,
     count: usize,
@@ -96,8 +97,8 @@ fn chinese(at: u64) -> String {
     char::from_u32(0x4e00 + at as u32).unwrap().into()
 }
 
-/// Checks properties of the result for any texts. Returns the share of similar pairs found, and the number of similar
-/// pairs.
+/// Deduplicates texts, and checks properties that the result has for any texts. Returns the share of the
+/// similar pairs that was found, and the number of similar pairs.
 fn check(texts: &[String], least: f64) -> (f64, usize) {
     let sets = sets(texts);
     let options = DedupConfig {
@@ -164,7 +165,7 @@ fn check(texts: &[String], least: f64) -> (f64, usize) {
 }
 
 #[test]
-fn what_is_reported_is_similar_and_nearly_all_is_reported() {
+fn reported_pairs_are_similar_and_nearly_all_are_reported() {
     let mut random = Random(13);
     let (mut of_all, mut count) = (0.0, 0);
     for (words, texts) in [(1..4, 150), (2..30, 200), (20..60, 200), (60..200, 250)] {
@@ -220,7 +221,8 @@ fn a_crowd_around_several_that_are_kept() {
     assert!(pairs > 1000 && pairs < 400 * 399 / 2, "{pairs}");
 }
 
-/// A text is not similar to any text of a dense group, but to a text after the group.
+/// A text shares words with all texts of a dense group without being similar to them, and it is similar to one
+/// text outside the group. That pair is found.
 #[test]
 fn what_a_crowd_has_left_out_is_compared() {
     const CROWD: usize = 300;

@@ -1,4 +1,5 @@
-//! Deduplication by similarity of more documents than fit in the memory limit: the same result, from disk.
+//! Deduplication by similarity of more documents than fit in the memory limit. They are compared on disk, with
+//! the same result as in memory.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,10 +18,11 @@ use crate::beyond_memory::{DiagnosticRecorder, SMALL_MEMORY_BYTES, all_files};
 use crate::support::{inputs, numbers};
 use crate::{Random, TempFolder};
 
-/// Number of documents without similar ones.
+/// Number of documents that are not similar to any other document.
 const UNRELATED_DOCUMENTS: usize = 5000;
 
-/// Words of a topic, some of them replaced by other words.
+/// Returns `count` words of a topic. Each is replaced by a random other word with a probability of `others`
+/// percent.
 fn words(random: &mut Random, topic: u64, count: u64, others: u64) -> String {
     let word = |at| match random.below(100) < others {
         true => format!("x{}", random.below(100_000)),
@@ -29,7 +31,8 @@ fn words(random: &mut Random, topic: u64, count: u64, others: u64) -> String {
     (0..count).map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Unrelated texts mixed with dense groups, chains, exact duplicates, small texts, and texts without words.
+/// Returns unrelated texts, mixed with dense groups, chains of similar texts, exact duplicates, small texts,
+/// and texts without words.
 fn texts(seed: u64) -> Vec<String> {
     let mut random = Random(seed);
     let mut texts: Vec<String> =
@@ -100,7 +103,7 @@ fn run(
     Ok((totals, all_files(out)))
 }
 
-/// Checks that runs with much and with little memory give the same result.
+/// Checks that a run with little memory gives the same result as a run with much memory. Returns its summary.
 fn check(texts: &[String], with_pairs: bool, options: &DedupConfig) -> Summary {
     let folder = TempFolder::new();
     let input = folder.file("a.jsonl", lines(texts));
@@ -169,7 +172,7 @@ fn pairs_and_components_are_the_same() {
 }
 
 #[test]
-fn what_is_similar_to_something_stored_is_the_same() {
+fn documents_similar_to_stored_ones_are_the_same() {
     let folder = TempFolder::new();
     let texts = texts(5);
     let mut random = Random(6);

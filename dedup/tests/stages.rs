@@ -1,4 +1,4 @@
-//! A run stopped after any stage resumes from the results of the completed stages.
+//! Tests that a run that was stopped after any stage can be resumed from the results of the completed stages.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -18,7 +18,7 @@ use crate::support::inputs::verified;
 use crate::support::numbers;
 use crate::{Random, TempFolder};
 
-/// Observer that stops a run when the folder has the results of `stages` stages.
+/// Observer that stops a run as soon as the folder has the results of `stages` stages.
 struct StopAfterStages<'a> {
     folder: &'a Path,
     stages: usize,
@@ -46,7 +46,7 @@ fn stages(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Unrelated texts, groups of similar texts, and a dense group.
+/// Returns lines of JSON documents: unrelated texts, groups of similar texts, and a dense group.
 fn documents() -> String {
     let mut random = Random(7);
     let mut lines = String::new();
@@ -173,7 +173,7 @@ fn a_run_that_is_stopped_after_a_stage_carries_on() {
     }
 }
 
-/// Changes the content of a stage file, and writes it back with a valid checksum.
+/// Changes the decompressed content of a stage file, and writes the file again with a valid checksum.
 fn forge(stage: &Path, change: impl FnOnce(&mut Vec<u8>)) {
     let mut bytes = zstd::decode_all(&fs::read(stage).unwrap()[..]).unwrap();
     change(&mut bytes);
@@ -183,7 +183,7 @@ fn forge(stage: &Path, change: impl FnOnce(&mut Vec<u8>)) {
 }
 
 #[test]
-fn what_cannot_be_is_told_and_made_again() {
+fn impossible_stage_results_are_reported_and_made_again() {
     let folder = TempFolder::new();
     let input = folder.file("a.jsonl", documents());
     for (number, (_, options)) in cases().into_iter().enumerate() {

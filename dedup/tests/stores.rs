@@ -1,4 +1,4 @@
-//! Compares deduplication against several stores with a plain loop.
+//! Tests deduplication against several stores: compares the results with a plain loop.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::{Random, TempFolder};
 const DISTANCE: u32 = 3;
 const STORES: [&str; 3] = ["a", "b", "c"];
 
-/// Stored fingerprint near a document: distance in bits, index of the store, id.
+/// Stored fingerprint near a document: (distance in bits, index of the store, id).
 type StoredNeighbor = (u32, usize, u64);
 
 fn make<F: Fingerprint>(path: &Path, profile: &str, fingerprints: &[F]) -> PathBuf {
@@ -34,7 +34,7 @@ fn find(fingerprints: &[u64], options: &DedupConfig) -> Result<Report> {
     Ok(report)
 }
 
-/// Random fingerprints that are often near each other, within one call and across calls.
+/// Returns random fingerprints. They are often near each other, even if they come from different calls.
 fn some(random: &mut Random, count: usize) -> Vec<u64> {
     let mut some = || {
         let mut value = Random::hash(random.below(20));
@@ -58,8 +58,8 @@ fn near_stored(documents: &[u64], stores: &[Vec<u64>]) -> Vec<Vec<StoredNeighbor
     documents.iter().map(of_document).collect()
 }
 
-/// Representative of each document, `None` if it is in no cluster: a document as `Ok`, or the store and id of
-/// a stored fingerprint as `Err`.
+/// For each document, the representative of its cluster: a document as `Ok`, or as `Err` the index of the store
+/// and the id of a stored fingerprint. `None` for a document in no cluster.
 type RepresentativeList = Vec<Option<std::result::Result<usize, (usize, u64)>>>;
 
 fn representatives(found: &Report, documents: usize, paths: &[PathBuf]) -> RepresentativeList {
@@ -77,8 +77,8 @@ fn representatives(found: &Report, documents: usize, paths: &[PathBuf]) -> Repre
     representatives
 }
 
-/// Stars by definition: the representative of a document near stored fingerprints is the nearest of these.
-/// The other documents form stars.
+/// Computes representatives by the definition of stars. If stored fingerprints are near a document, the nearest
+/// of them is its representative. All other documents form stars among themselves.
 fn plain_stars(documents: &[u64], near: &[Vec<StoredNeighbor>]) -> RepresentativeList {
     let of_stored = |near: &Vec<StoredNeighbor>| near.first().map(|&(_, store, id)| Err((store, id)));
     let mut representatives: RepresentativeList = near.iter().map(of_stored).collect();
@@ -93,8 +93,9 @@ fn plain_stars(documents: &[u64], near: &[Vec<StoredNeighbor>]) -> Representativ
     representatives
 }
 
-/// Components by definition: documents near each other, or near the same stored fingerprint, are connected.
-/// The representative of a component is the nearest stored fingerprint, or else the first document.
+/// Computes representatives by the definition of components. Documents near each other, and documents near the
+/// same stored fingerprint, are connected. The representative of a component is the stored fingerprint nearest
+/// to one of its documents, or if there is none, the first document.
 fn plain_components(documents: &[u64], near: &[Vec<StoredNeighbor>]) -> RepresentativeList {
     let mut first: Vec<usize> = (0..documents.len()).collect();
     for a in 0..documents.len() {
@@ -121,7 +122,7 @@ fn plain_components(documents: &[u64], near: &[Vec<StoredNeighbor>]) -> Represen
 }
 
 #[test]
-fn what_is_near_something_in_several_stores_is_that_of_the_plain_loop() {
+fn matches_in_several_stores_equal_those_of_the_plain_loop() {
     let folder = TempFolder::new();
     for seed in 0..4 {
         let mut random = Random(seed);
@@ -160,7 +161,7 @@ fn what_is_near_something_in_several_stores_is_that_of_the_plain_loop() {
 }
 
 #[test]
-fn what_is_kept_is_added_to_the_first_store() {
+fn kept_documents_are_added_to_the_first_store() {
     let folder = TempFolder::new();
     let [new, old] = ["new", "old"].map(|name| folder.0.path().join(name));
     make::<u64>(&old, "", &[0, u64::MAX]);

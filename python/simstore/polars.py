@@ -55,7 +55,7 @@ class LazyFrameNamespace:
         return _dedup(self._frame, **options)
 
     def unique(self, **options: Any) -> pl.LazyFrame:
-        """Returns the query without near-duplicates. The query runs once for this, and again when it is collected."""
+        """Returns the query without near-duplicates. The query runs now to find them, and again when the result is collected."""
         return self.dedup(**options).unique(self._frame)
 
     def duplicates(self, **options: Any) -> pl.LazyFrame:

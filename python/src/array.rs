@@ -98,8 +98,9 @@ impl PyArrowArray {
         PyList::new(py, values)
     }
 
-    /// Returns the values as a numpy array, copied. In contrast, ``numpy.asarray(a)`` returns an array of objects if a value is null
-    /// (None), and for fingerprints of 128 bits (bytes).
+    /// Copies the values to a numpy array. ``numpy.asarray(a)`` differs in two cases: if a value is null, and for
+    /// fingerprints of 128 bits. It then returns an array of objects, with None for nulls and bytes for
+    /// fingerprints.
     ///
     /// Parameters
     /// ----------
@@ -109,8 +110,8 @@ impl PyArrowArray {
     /// Returns
     /// -------
     /// numpy.ndarray
-    ///     With shape (n,). Fingerprints of 128 bits: uint8 with shape (n, 16), the most significant byte first. Bands: uint64 with
-    ///     shape (n, count). Texts: dtype object.
+    ///     With shape (n,). Fingerprints of 128 bits: uint8 with shape (n, 16), the most significant byte first.
+    ///     Bands of `sketches`: uint64 with shape (n, count). Texts: dtype object.
     #[pyo3(signature = (fill=None))]
     fn to_numpy<'py>(
         &self,

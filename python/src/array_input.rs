@@ -79,7 +79,7 @@ impl<'py> NumpyArray<'py> {
         Ok(Some(NumpyArray { array: array.cast_into::<PyUntypedArray>()?, valid }))
     }
 
-    /// Returns the values if the array has this type and number of dimensions, otherwise `None`.
+    /// Returns the values if the array has elements of type `T` and this number of dimensions, otherwise `None`.
     pub(crate) fn values<T: Element + Copy>(&self, dimensions: usize) -> PyResult<Option<Vec<T>>> {
         match self.array.cast::<PyArrayDyn<T>>() {
             Ok(array) if array.ndim() == dimensions => Ok(Some(array.to_vec()?)),
@@ -188,7 +188,8 @@ impl StringChunk {
         }
     }
 
-    /// Checks the bytes. If all of them are UTF-8, uses `strings`, without a copy. Otherwise copies the valid ones.
+    /// Makes a chunk from `bytes`, the bytes of each string. If all strings are UTF-8, the chunk has the array
+    /// that `strings` returns, without a copy. Otherwise it has copies of the valid strings.
     fn checked<'a, B>(bytes: &'a B, strings: impl FnOnce() -> StringStorage) -> StringChunk
     where
         &'a B: IntoIterator<Item = Option<&'a [u8]>>,
@@ -207,7 +208,8 @@ impl StringChunk {
         StringChunk { strings: StringStorage::Large(good.finish()), bad }
     }
 
-    /// Whether values of this type are strings, plain or encoded. Nulls count as strings.
+    /// Whether values of this Arrow type are strings: plain, dictionary-encoded or run-end encoded. An array of
+    /// type null counts as strings.
     pub(crate) fn is_text_type(data_type: &DataType) -> bool {
         match data_type {
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null => true,

@@ -126,7 +126,7 @@ fn text_chunk(array: &ArrayRef) -> Result<StringChunk, ArrowError> {
     StringChunk::new(array).map_err(|error| ArrowError::ExternalError(Box::new(error)))
 }
 
-/// A column of ids.
+/// A column of document ids: unsigned numbers, or strings that are names.
 pub(crate) enum IdColumn {
     Numbers(UInt64Array),
     Names(StringChunk),
@@ -202,7 +202,8 @@ fn type_at<'a>(fields: &'a Fields, path: &[usize]) -> &'a DataType {
     }
 }
 
-/// Returns a column of a table. Fields of a null struct are null.
+/// Returns the column of a table at a path of column indexes, as in [`ColumnPaths`]. Fields of a null struct are
+/// null.
 fn column_at(table: &StructArray, path: &[usize]) -> Result<ArrayRef, ArrowError> {
     let mut column: ArrayRef = Arc::new(table.clone());
     for &at in path {

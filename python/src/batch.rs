@@ -28,7 +28,8 @@ use crate::writable_store::WritableStore;
 #[pyclass(frozen, module = "simstore", name = "Batch")]
 pub(crate) struct PyBatch {
     store: Arc<WritableStore>,
-    /// Locked only while holding the GIL, and only briefly. `None` after the batch was committed or discarded.
+    /// The writes so far; `None` after the batch was committed or discarded. Locked only while holding the GIL,
+    /// and only briefly.
     writes: Mutex<Option<Vec<BatchWrite>>>,
 }
 
@@ -60,8 +61,8 @@ impl PyBatch {
 
 #[pymethods]
 impl PyBatch {
-    /// Adds a fingerprint (given, or made from a text) with an id or a name, like `Store.insert`. Names get their numbers when the batch is
-    /// committed.
+    /// Adds a fingerprint (given, or made from a text) with an id or a name, like `Store.insert`. A document with
+    /// a name as id gets its number when the batch is committed.
     #[pyo3(signature = (fingerprint=None, id=None, name=None, *, text=None))]
     fn insert<'py>(
         &self,
@@ -152,7 +153,7 @@ impl PyBatch {
         })
     }
 
-    /// Number of calls in the batch.
+    /// Number of writes: calls of the methods of the batch so far.
     fn __len__(&self) -> usize {
         self.writes().as_ref().map_or(0, Vec::len)
     }

@@ -23,7 +23,7 @@ const ROWS_PER_CANCEL_CHECK: usize = 1 << 14;
 pub(crate) struct BatchReader {
     snapshot: AnySnapshot,
     entries: StoreEntries,
-    /// Rows in a batch.
+    /// Maximum number of rows in a batch.
     size: usize,
     schema: SchemaRef,
     /// Whether an earlier read failed. Its rows are lost, so later reads fail too.

@@ -29,13 +29,13 @@ impl BinaryColumn {
         self.0.is_valid(at).then(|| self.0.value(at))
     }
 
-    /// Returns a digest of 16 bytes as a big-endian number. Its order is the order of the bytes.
+    /// Returns the digest in a row: 16 bytes, read as a big-endian number, so that digests sort like their bytes.
     pub(crate) fn digest(&self, at: usize) -> PyResult<u128> {
         let bytes = self.get(at).and_then(|bytes| bytes.try_into().ok());
         bytes.map(u128::from_be_bytes).ok_or_else(|| unexpected_columns("digests of 16 bytes"))
     }
 
-    /// Returns a set of packed hashes: 8 bytes each, little-endian. `None` for null.
+    /// Returns the set of hashes in a row, which are packed as 8 bytes each, little-endian. `None` for null.
     pub(crate) fn hashes(&self, at: usize) -> PyResult<Option<Vec<u64>>> {
         self.get(at).map(unpack_hashes).transpose()
     }
@@ -48,7 +48,8 @@ fn unpack_hashes(bytes: &[u8]) -> PyResult<Vec<u64>> {
     }
 }
 
-/// Returns the error for columns that no task has made.
+/// Returns the error for columns that do not have the form in which cluster tasks write them. `expected` describes
+/// that form.
 pub(crate) fn unexpected_columns(expected: &str) -> PyErr {
     PyValueError::new_err(format!("expected {expected}: the columns are not those that a task has made"))
 }

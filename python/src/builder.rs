@@ -31,7 +31,7 @@ const ROWS_PER_CANCEL_CHECK: usize = 1 << 14;
 /// Parameters
 /// ----------
 /// path : str or os.PathLike
-///     The store's directory. It must be missing or empty.
+///     The store's directory. It must be missing or empty, or have a store that ``replace`` allows to replace.
 /// distance : int
 ///     The largest distance of later queries, in bits.
 /// bits : {64, 128}, optional
@@ -73,7 +73,7 @@ const ROWS_PER_CANCEL_CHECK: usize = 1 << 14;
 /// 10
 #[pyclass(frozen, module = "simstore", name = "Builder")]
 pub(crate) struct PyBuilder {
-    /// `None` once the builder has ended.
+    /// The engine's builder; `None` once it has ended.
     builder: Exclusive<Option<BuilderState>>,
     profile: TextProfile,
     /// The current call. The engine's progress callback, set at creation, forwards to it.
@@ -82,7 +82,7 @@ pub(crate) struct PyBuilder {
     width: Width,
 }
 
-/// A builder and the state of its ids.
+/// The engine's builder, and how documents get their ids.
 struct BuilderState {
     builder: AnyBuilder,
     /// Whether ids are names; `None` before the first document.
@@ -131,7 +131,8 @@ impl PyBuilder {
         })
     }
 
-    /// Takes the engine's builder, which ends this one. Returns `None` if it has already ended.
+    /// Takes the engine's builder out of this object, so that later calls fail. Returns `None` if the builder has
+    /// already ended.
     fn take(&self, py: Python<'_>, name: &str) -> PyResult<Option<AnyBuilder>> {
         self.builder.with(py, name, |state| Ok(state.take().map(|state| state.builder)))
     }
@@ -152,7 +153,7 @@ fn is_internal_error(py: Python<'_>, error: &PyErr) -> bool {
     class.is_ok_and(|class| error.is_instance(py, &class))
 }
 
-/// Reports the progress of a build to the current call.
+/// Returns a callback that reports the progress of a build to the current call.
 fn callback(call: &Arc<Mutex<Option<Arc<Call>>>>) -> ProgressCallback {
     let call = Arc::clone(call);
     ProgressCallback::new(move |progress| {
@@ -214,8 +215,8 @@ impl PyBuilder {
     /// fingerprint : int
     ///     The fingerprint, if ``text`` is not given.
     /// id : int or str
-    ///     A number; or a name, whose number is then its position among all documents, from 0, as for `simstore build`. A built store has
-    ///     either numbers or names as ids.
+    ///     A number, or a name. A document with a name as id gets a number: its position among all documents of
+    ///     the store, from 0, as in `simstore build`. One builder accepts either numbers or names, not both.
     /// name : str, optional
     ///     The name of a document with a numeric id, up to 64 KiB. Insert named documents by ascending id.
     /// text : str
@@ -252,9 +253,10 @@ impl PyBuilder {
     /// ids : array_like, shape (n,)
     ///     Ints from 0 to 2**64 - 1; or names, as for `insert`.
     /// names : array_like of str or None, shape (n,), optional
-    ///     Insert named documents by ascending id.
+    ///     The names of documents with numeric ids. Insert named documents by ascending id.
     /// texts : iterable of str or None
-    ///     Texts, as for `Profile.fingerprints`. Texts without a fingerprint are skipped with a warning, but count as positions.
+    ///     Texts, as for `Profile.fingerprints`. Texts without a fingerprint are skipped with a warning. They
+    ///     still count for the positions that become numbers of documents with names (see `insert`).
     /// progress : bool or callable, optional
     ///     True shows a bar of tqdm. A callable receives a `Progress` several times a second.
     #[pyo3(signature = (fingerprints=None, ids=None, names=None, *, texts=None, progress=None))]
@@ -289,7 +291,8 @@ impl PyBuilder {
     /// Parameters
     /// ----------
     /// progress : bool or callable, optional
-    ///     True shows a bar of tqdm. A callable receives a `Progress` several times a second. It counts fingerprints written in all tables.
+    ///     True shows a bar of tqdm. A callable receives a `Progress` several times a second. The progress counts
+    ///     each fingerprint once for each table of the store.
     ///
     /// Returns
     /// -------

@@ -72,7 +72,7 @@ pub(crate) struct Call {
     messages: Mutex<Vec<(bool, String)>>,
     /// Counts of diagnostics about the input, reported after all input was read.
     read_diagnostics: Mutex<ReadDiagnosticCounts>,
-    /// Number of malformed documents in this step.
+    /// Number of malformed documents in the current step.
     malformed: Mutex<u64>,
     /// The first exception of Python code that the work ran.
     raised: Mutex<Option<PyErr>>,
@@ -146,7 +146,8 @@ impl Call {
         lock(&self.messages).push((true, message));
     }
 
-    /// Adds the diagnostics about the input that was read.
+    /// Adds the diagnostics about input that was read to its end, such as the number of skipped documents, to the
+    /// pending messages.
     pub(crate) fn push_input_diagnostics(&self, counts: &InputCounts, kind: InputKind) {
         let notes = std::mem::take(&mut *lock(&self.read_diagnostics));
         counts.diagnostics(kind, notes).iter().for_each(|diagnostic| self.push_diagnostic(diagnostic));
@@ -384,7 +385,7 @@ fn send_progress(py: Python<'_>, call: &Call, progress: &ProgressReceiver) -> Py
     steps.into_iter().try_for_each(|step| progress.callable.call1(py, (step,)).map(drop))
 }
 
-/// Shows the pending messages: warnings as Python warnings, others in the log "simstore".
+/// Shows the pending messages: warnings as Python warnings, others through the Python logger "simstore".
 fn show_messages(py: Python<'_>, call: &Call) -> PyResult<()> {
     let messages = std::mem::take(&mut *lock(&call.messages));
     for (is_warning, message) in messages {

@@ -32,7 +32,8 @@ struct OpenState<T> {
     closed: Receiver<()>,
 }
 
-/// The store, shared by running calls. Fields are dropped in this order, so the channel disconnects after the store is dropped.
+/// The store, shared by running calls. Rust drops fields in the order of declaration, so the channel disconnects
+/// after the store is dropped.
 struct SharedStore<T> {
     store: T,
     _closed: Sender<()>,
@@ -71,7 +72,9 @@ impl<T: Send + Sync> ClosableStore<T> {
         self.acquire_in_any_process()
     }
 
-    /// Like [`ClosableStore::acquire`], but also works in a process forked after opening, where the engine refuses the work.
+    /// Like [`ClosableStore::acquire`], but also returns the store in a process that was forked after the store
+    /// was opened. It is for work that the engine itself refuses in such a process, and for work that waits for no
+    /// lock.
     pub(crate) fn acquire_in_any_process(&self) -> PyResult<StoreGuard<T>> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let guard =

@@ -25,9 +25,13 @@ impl PyStars {
         PyStars(ComponentStars::new(most))
     }
 
-    /// Adds rows: the component (`root`), a set (`digest`), and for a pair the other set and the similarity, which are null in the row of a
-    /// set. Returns the removed sets of all components that have ended: `digest`, `leader` (the representative), `nearest` (the most similar
-    /// representative), and `similarity` to `nearest`.
+    /// Adds rows. `root` identifies the component of a row. The row of a set has its `digest`; `other` and
+    /// `similarity` are null. The row of a pair has the digests of two similar sets, `digest` and `other`, and
+    /// their `similarity`.
+    ///
+    /// Returns the removed sets of the components that have ended, with columns `digest`, `leader` (the
+    /// representative of the set's star), `nearest` (the most similar representative), and `similarity` (to
+    /// `nearest`).
     fn push(
         &mut self,
         py: Python<'_>,

@@ -27,8 +27,8 @@ use crate::table::PyTable;
 ///     Lower bound for random fingerprints: the information-theoretic minimum, in bits for each distinct fingerprint. Real fingerprints
 ///     are clustered, so a codec can be smaller.
 /// sizes : Table
-///     A row for each method, the smallest first: method, bytes, bits_per_fingerprint, ratio_to_floor. Rows named "simstore ..." are
-///     whole tables of a store. The other methods give no random access.
+///     A row for each method, the smallest first: method, bytes, bits_per_fingerprint, ratio_to_floor. The methods
+///     "simstore ..." are codecs of a store, measured by whole tables. The other methods give no random access.
 #[pyclass(frozen, module = "simstore", name = "Compression")]
 pub(crate) struct PyCompression {
     fingerprints: u64,

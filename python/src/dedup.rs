@@ -48,9 +48,10 @@ use crate::summary::PySummary;
 /// recall : float, optional
 ///     The smallest probability of finding a pair exactly at the threshold, 0.95 by default. More similar pairs are found more often.
 /// distance : int, optional
-///     Compare fingerprints instead of texts: find fingerprints that differ in at most this many bits. If the source has fingerprints, the
-///     default is 3, or the store's distance. If it has documents, texts are compared by default. With ``profile``, ``bits`` or
-///     ``verify_text``, and without ``similar``, the default is 3, and a warning reports it.
+///     Compare fingerprints instead of texts: find fingerprints that differ in at most this many bits. If the
+///     source has fingerprints, the default is 3, or the store's distance. If it has documents, the default is to
+///     compare texts. But if ``profile``, ``bits`` or ``verify_text`` is given without ``similar``, fingerprints
+///     are compared at distance 3, and a warning reports it.
 /// bits : {64, 128}, optional
 ///     Width of fingerprints: 64, or the width of the store or the profile.
 /// profile : Profile or str, optional
@@ -68,9 +69,10 @@ use crate::summary::PySummary;
 ///     "smallest:FIELD" (numbers only), or "none" (no document of a cluster is kept). A document without a value comes last. Among
 ///     documents with equal values, the first is kept.
 /// against : stores, or anything that ``source`` may be, optional
-///     Also remove near-duplicates of these documents, such as a test set. In the table ``removed``, the column ``stored`` is True for the
-///     near-duplicates of these documents. Paths name stores, or files of documents. With a store of fingerprints, a source of documents
-///     needs ``distance``. If the store keeps no texts, the similarity to stored documents is an estimate: a document near the threshold
+///     Also remove near-duplicates of these documents, such as a test set. In the table ``removed``, the column
+///     ``stored`` is True for the near-duplicates of these documents. Paths name stores, or files of documents.
+///     With a store of fingerprints, a source of documents needs ``distance``. If the store keeps no texts, the
+///     similarity to stored documents is an estimate. Then a document whose similarity is close to the threshold
 ///     may be removed or kept wrongly.
 /// add, again : bool
 ///     ``add``: whether to add the kept documents to the first store, which is created if it is missing. ``again``: add even if an
@@ -87,7 +89,7 @@ use crate::summary::PySummary;
 /// temporary : path, optional
 ///     A directory for temporary files, instead of the system's.
 /// text : str or list of str
-///     The field or column of the text, ``text`` by default; several are joined by newlines.
+///     The field or column of the text, "text" by default. The texts of several fields are joined by newlines.
 /// id : str, optional
 ///     The field or column of the id. By default "id" if it exists, otherwise the row number, or FILE:LINE.
 /// format, delimiter, encoding, max_document : optional
@@ -371,7 +373,8 @@ fn run(
     Ok((Ok(results), PySummary::new(&values, crate::errors::python_message(&summary.to_string()))))
 }
 
-/// Processes the parts of a shard. A later run without `shard` joins all parts and finds the near-duplicates.
+/// Processes the parts of the work that belong to one shard, and writes them to the directory of option `resume`.
+/// A later run without option `shard` joins the parts of all shards and finds the near-duplicates.
 fn make_shard(
     inputs: &Inputs,
     shard: WorkShard,

@@ -31,10 +31,12 @@ use crate::table::PyTable;
 /// summary : Summary
 ///     The numbers of the run.
 ///
-/// Some runs have more columns. With ``verify_text``, tables have both distance and similarity. With ``against``, ``clusters``, ``removed``
-/// and ``pairs`` have stored: whether the other document is in a store. A stored document has an id, but no number, so the number is null.
-/// With several stores, the column store has the store's path. If ids repeat, place has the FILE:LINE of the document, and
-/// representative_place or duplicate_of_place the FILE:LINE of the other document.
+/// Some runs have more columns. With ``verify_text``, tables have both ``distance`` and ``similarity``. With
+/// ``against``, the tables ``clusters``, ``removed`` and ``pairs`` have the column ``stored``: whether the other
+/// document of the row is in a store. A stored document has an id, but no number, so its number is null. With
+/// several stores, the column ``store`` has the path of its store. If ids repeat, the column ``place`` has the
+/// FILE:LINE of the document, and ``representative_place`` or ``duplicate_of_place`` has the FILE:LINE of the
+/// other document.
 ///
 /// Iteration yields the rows of ``clusters``. A result can be pickled.
 #[pyclass(frozen, module = "simstore", name = "Deduplication")]
@@ -56,7 +58,8 @@ impl PyDeduplication {
         self.results.as_ref().map_err(|why| PyAttributeError::new_err(why.clone()))
     }
 
-    /// Returns the kept rows of a frame, or the removed rows. `is_wanted` selects rows by `is_kept`.
+    /// Returns the kept rows of a frame, or the removed rows. `is_wanted` gets whether a row is kept, and returns
+    /// whether to select it.
     fn select<'py>(
         &self,
         frame: &Bound<'py, PyAny>,
@@ -69,7 +72,7 @@ impl PyDeduplication {
     }
 }
 
-/// Makes an array read-only: all callers share it.
+/// Makes an array read-only, because all callers share it.
 fn make_read_only<'py, T: numpy::Element>(array: Bound<'py, PyArray1<T>>) -> PyResult<Py<PyArray1<T>>> {
     array.getattr("flags")?.setattr("writeable", false)?;
     Ok(array.unbind())
@@ -82,7 +85,8 @@ impl PyDeduplication {
         self.results().map(|results| results.clusters.clone())
     }
 
-    /// All pairs of near documents: a_document, a (an id), b_document, b, similarity or distance.
+    /// All pairs of near documents, with columns a_document and b_document (numbers), a and b (ids), and
+    /// similarity or distance.
     ///
     /// Raises
     /// ------
@@ -107,9 +111,9 @@ impl PyDeduplication {
         self.results().map(|results| results.removed.clone())
     }
 
-    /// Whether each document is kept: a read-only numpy array of bool with shape (documents,).
-    /// ``frame[result.is_kept]`` in pandas, ``frame.filter(result.is_kept)`` in Polars, and `unique` for any source. An invalid row that was
-    /// skipped is not kept.
+    /// Whether each document is kept: a read-only numpy array of bool with shape (documents,). Select the kept
+    /// rows by ``frame[result.is_kept]`` in pandas, ``frame.filter(result.is_kept)`` in Polars, or `unique` for
+    /// any source. An invalid row that was skipped is not kept.
     #[getter]
     fn is_kept<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<bool>>> {
         let row_labels = &self.results()?.row_labels;
@@ -241,7 +245,8 @@ fn count_of_key(summary: &Bound<'_, PyDict>, key: &str) -> Option<u64> {
 
 /// Fields of a pickled result: the tables, or `None` and the reason why there are none; and the summary.
 type DeduplicationFields = (Option<DeduplicationTables>, Option<String>, Py<PySummary>);
-/// The tables clusters, kept and removed; the table of pairs; `is_kept` and `labels` of each row; the largest clusters.
+/// The tables `clusters`, `kept` and `removed`; the table `pairs`, if it was collected; `is_kept` and `labels` of
+/// all rows; the largest clusters.
 type DeduplicationTables =
     ([PyTable; 3], Option<PyTable>, Py<PyArray1<bool>>, Py<PyArray1<i64>>, Vec<LargeClusterFields>);
 

@@ -23,7 +23,7 @@ pub(crate) struct FieldNames {
     pub(crate) texts: Vec<String>,
     /// Field of the id. If `None`, the field `id` is used, or the row number if that does not exist.
     pub(crate) id: Option<String>,
-    /// Field that decides which document is kept.
+    /// Field with the value that decides which document of a cluster is kept.
     pub(crate) extra: Option<String>,
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn field_error(name: &str, reason: &TextError) -> String {
     format!("the field `{}` {reason}", excerpt(name))
 }
 
-/// Makes an id from a text.
+/// Makes an id that is a name. If the name is too long, the error is the reason.
 pub(crate) fn name_id(name: &str) -> Result<DocumentId, String> {
     if name.len() > MAX_NAME_BYTES {
         return Err(format!("its id has {} bytes: at most {MAX_NAME_BYTES} are allowed", name.len()));
@@ -96,7 +96,8 @@ pub(crate) fn read_id(object: &Bound<'_, PyAny>) -> PyResult<Result<DocumentId, 
     Ok(number.map(DocumentId::Number).ok_or_else(|| INVALID_ID.to_owned()))
 }
 
-/// Reads a value that decides which document is kept. Dates become ISO 8601. Numbers of all types become decimal text.
+/// Reads a value that decides which document of a cluster is kept, as text. Dates become ISO 8601. Numbers of all
+/// types become decimal text.
 pub(crate) fn read_extra(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     if is_missing(object)? {
         return Ok(None);

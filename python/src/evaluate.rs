@@ -25,16 +25,19 @@ use crate::table::PyTable;
 /// Attributes
 /// ----------
 /// points : Table
-///     For each profile and k from 0 to 16 bits: profile, k, recall, precision, f1 (from 0 to 1), positives, negatives, random, alike
-///     (pairs within k), false_share, false_pairs (expected in the corpus; null if none was seen), false_pairs_at_most (with 95%
-///     confidence), recommended.
+///     For each profile, a row for each distance k from 0 to 16 bits. Columns: profile, k; recall, precision, f1
+///     (from 0 to 1); positives, negatives, random (numbers of pairs within k); alike (number of the random pairs
+///     within k whose texts are alike); false_share (share of the random pairs that are within k and not alike);
+///     false_pairs (number expected in the corpus; null if no false pair was seen), false_pairs_at_most (in that
+///     case, the maximum with 95% confidence); recommended (whether k is the recommended distance).
 /// profiles : Table
-///     For each profile: profile, best (the k of the largest F1), f1, recommended (k, or null), positives, negatives, random (numbers of
-///     pairs), looked_at (random pairs whose texts were compared), excluded (labelled pairs with a text without features), empty (texts
-///     without features), too_few_random (whether there are too few random pairs for a recommendation).
+///     For each profile: profile; best (the k of the largest F1), f1 (at that k); recommended (k, or null);
+///     positives, negatives, random (numbers of pairs); looked_at (number of random pairs whose texts were
+///     compared); excluded (number of labelled pairs with a text without features); empty (number of texts without
+///     features); too_few_random (whether there are too few random pairs for a recommendation).
 /// similar : Table
-///     For each requested value of ``similar``: similar, recall, precision, f1, positives, negatives, excluded (labelled pairs with a text
-///     without shingles).
+///     For each requested value of ``similar``: similar, recall, precision, f1, positives, negatives, excluded
+///     (number of labelled pairs with a text without shingles).
 /// pairs : int
 ///     Number of labelled pairs.
 /// positives : int
@@ -155,7 +158,8 @@ impl PyEvaluation {
         Ok(best)
     }
 
-    /// A dict of the recommended distance for each profile. None if F1 is below 0.8, or if the random pairs are too few to decide.
+    /// A dict of the recommended distance for each profile. The distance is None if F1 is below 0.8, or if there
+    /// are too few random pairs for a recommendation.
     #[getter]
     fn recommended<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let recommended = PyDict::new(py);
@@ -264,9 +268,10 @@ pub(crate) fn _evaluation(json: &str) -> PyResult<PyEvaluation> {
 
 /// Measures recall and precision of each distance on labelled pairs of texts, and estimates the number of false pairs in a corpus.
 ///
-/// Recall is the share of positive pairs within k. Precision is the share of positive pairs among all pairs within k in a corpus of
-/// ``documents``. Each document is in one labelled pair, and forms a random pair with every other document. F1 is the harmonic mean of
-/// recall and precision.
+/// Recall at distance k is the share of positive pairs whose fingerprints differ in at most k bits. Precision is
+/// the share of positive pairs among all pairs within k in a corpus of ``documents`` documents. In this corpus,
+/// each document is in one labelled pair, and forms a random pair with every other document. F1 is the harmonic
+/// mean of recall and precision.
 ///
 /// Parameters
 /// ----------
@@ -282,7 +287,7 @@ pub(crate) fn _evaluation(json: &str) -> PyResult<PyEvaluation> {
 /// alike_from : float
 ///     Random pairs of texts with at least this similarity, from 0 to 1, are alike and do not count as false.
 /// similar : float or list of float, optional
-///     Similarities of texts to compare with the distances.
+///     Thresholds of text similarity. Their recall and precision are measured too, for comparison with the distances.
 /// text_a, text_b, label : str, optional
 ///     The names of the fields: by default text_a or text_old, text_b or text_new, label.
 /// positive_from : float, optional

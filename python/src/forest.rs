@@ -14,7 +14,8 @@ use crate::fingerprints::{FingerprintColumn, array_of, width_of};
 use crate::packed_fingerprints::{edge_array, unpack_all};
 use crate::table::PyTable;
 
-/// Connected components of pairs, without the pairs: a cluster has one edge fewer than members.
+/// Clusters of pairs, which are their connected components. A forest does not keep the pairs. For each cluster it
+/// keeps edges that connect the members, one edge fewer than members.
 ///
 /// Forests can be merged in any order, by any number of tasks: the result is the same.
 ///
@@ -71,7 +72,7 @@ impl PyForest {
     /// Parameters
     /// ----------
     /// a, b : array_like, shape (n,)
-    ///     As for `self_join`, none missing.
+    ///     Arrays of the same length, as for `self_join`, but without nulls.
     fn connect(&self, py: Python<'_>, a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<()> {
         let bits = Some(self.bits());
         let (a, b) = (FingerprintColumn::read_all(a, bits)?, FingerprintColumn::read_all(b, bits)?);
@@ -90,7 +91,7 @@ impl PyForest {
     /// Parameters
     /// ----------
     /// packed : Arrow array of binary
-    ///     Results of `packed_fingerprints` or `JoinParts.forest`.
+    ///     Results of `packed` or `JoinParts.forest`.
     fn merge(&self, py: Python<'_>, packed: &Bound<'_, PyAny>) -> PyResult<()> {
         let edges: AnyFingerprints = each_width!(self.width, type F => unpack_edges::<F>(packed)?.into());
         call::detached(py, || {
@@ -99,12 +100,12 @@ impl PyForest {
         })
     }
 
-    /// Returns the edges, packed for other tasks: about half a MiB in a value.
+    /// Returns the edges, packed for other tasks in binary values of about half a MiB each.
     ///
     /// Returns
     /// -------
     /// Array
-    ///     Binary: two fingerprints an edge, little-endian.
+    ///     Of type binary. Each edge is two fingerprints, little-endian.
     fn packed(&self, py: Python<'_>) -> PyResult<PyArrowArray> {
         call::detached(py, || Ok(each_width!(&mut *self.lock(), forest => edge_array(forest.edges()))))
     }

@@ -59,7 +59,8 @@ fn needed_columns(existing: &[String], names: &FieldNames) -> PyResult<Vec<Strin
     Ok(existing.iter().filter(|column| read.iter().any(|name| holds(column, name))).cloned().collect())
 }
 
-/// Selects the columns that need to be read of a Polars frame or lazy query. Other columns may have types that Arrow does not have.
+/// Returns a Polars frame or lazy query with only the columns that need to be read. The other columns may have
+/// types that Arrow lacks.
 pub(crate) fn select_columns<'py>(
     frame: &Bound<'py, PyAny>,
     names: &FieldNames,

@@ -25,7 +25,7 @@ const TEXT_SEARCH_ROWS: u64 = 1000;
 /// Rows of a Hugging Face dataset that are read at a time.
 const DATASET_BATCH_ROWS: usize = 1000;
 
-/// An item of an iterator.
+/// An item of an iterator: a document (one row), or a table of documents.
 enum SourceItem {
     Row(ParsedRow),
     Table(DocumentSource),
@@ -34,7 +34,8 @@ enum SourceItem {
 /// Reads a batch of items in the calling thread, which may own the iterator and which handles signals. The batch ends early after an item
 /// that `is_last` accepts.
 ///
-/// Returns the state `lent` to `read`, the items, and whether the iterator has ended.
+/// The closure `read` reads one item, and may change the state `lent`. Returns this state, the items, and whether
+/// the iterator has ended.
 pub(crate) fn read_batch<S: Send + 'static, T: Send + 'static>(
     iterator: &Arc<Py<PyIterator>>,
     call: &Call,
@@ -132,7 +133,7 @@ struct ItemReader {
     rows: u64,
     /// Whether any item had a text.
     has_text: bool,
-    /// The fields of the first dict.
+    /// Names of the fields of the first dict, for error messages.
     first: Vec<String>,
 }
 

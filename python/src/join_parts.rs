@@ -23,11 +23,12 @@ use crate::table::PyTable;
 
 /// A join split into independent tasks, for several machines.
 ///
-/// At distance k there are at least k + 1 tables. Each table selects some bits, and fingerprints with the same values of these bits form a
-/// part of the table. Two near fingerprints are in the same part of at least one table, and their pair counts in the first such table. A
-/// *place* is one part of one table, with the number ``table * parts + part``. Call `pack` on the fingerprints of each task, `scatter` once
-/// for each bucket, and `pairs` or `forest` once for each place. The caller sends the results between tasks. All calls can be repeated:
-/// they keep no state.
+/// At distance k there are at least k + 1 tables. Each table selects some bits, and fingerprints with the same
+/// values of these bits form a part of the table. Two near fingerprints are in the same part of at least one
+/// table, and only the first such table yields their pair. A *place* is one part of one table, with the number
+/// ``table * parts + part``. A *bucket* has the fingerprints with the same value of a hash function. Call `pack`
+/// on the fingerprints of each task, `scatter` once for each bucket, and `pairs` or `forest` once for each place.
+/// The caller sends the results between tasks. All calls can be repeated: they keep no state.
 ///
 /// Parameters
 /// ----------
@@ -133,12 +134,13 @@ impl PyJoinParts {
         each_width!(&self.inner, parts => parts.table_count())
     }
 
-    /// Packs fingerprints by buckets, each fingerprint once. Equal fingerprints of all tasks go to the same bucket.
+    /// Packs fingerprints by bucket. Repeated fingerprints are packed once. A hash of the fingerprint selects its
+    /// bucket, so equal fingerprints of all tasks are in the same bucket.
     ///
     /// Parameters
     /// ----------
     /// fingerprints : array_like, shape (n,)
-    ///     As for `self_join`. Nulls are skipped, since they are near nothing.
+    ///     As for `self_join`. Nulls are skipped: a null is near no fingerprint.
     /// buckets : int
     ///     Number of buckets.
     ///
@@ -165,7 +167,8 @@ impl PyJoinParts {
         sent.finish()
     }
 
-    /// Packs all fingerprints by buckets, with their positions, so that a caller can add other columns.
+    /// Packs all fingerprints by bucket, including repeated ones, with their positions. By the positions, a caller
+    /// can add other columns.
     ///
     /// Parameters
     /// ----------
@@ -196,12 +199,13 @@ impl PyJoinParts {
     /// Parameters
     /// ----------
     /// fingerprints, values : Arrow arrays of binary
-    ///     Packed fingerprints: all fingerprints of the bucket, with repeats, and the ones to look up.
+    ///     Packed fingerprints. ``fingerprints``: all fingerprints of the bucket, including repeated ones.
+    ///     ``values``: the fingerprints to look up.
     ///
     /// Returns
     /// -------
     /// Array
-    ///     A list of uint32 for each value: its positions in the bucket, ascending.
+    ///     For each fingerprint in ``values``, a list of uint32: its positions in ``fingerprints``, ascending.
     fn look_up(
         &self,
         py: Python<'_>,
@@ -214,12 +218,12 @@ impl PyJoinParts {
         })
     }
 
-    /// Collapses the fingerprints of a bucket, and packs them once for each table, by places.
+    /// Collapses equal fingerprints of a bucket, and packs each distinct fingerprint once for each table, by place.
     ///
     /// Parameters
     /// ----------
     /// fingerprints, repeated : Arrow arrays of binary
-    ///     Columns made by `pack`: all values of a bucket.
+    ///     The columns of these names made by `pack`: all values of one bucket, from all tasks.
     ///
     /// Returns
     /// -------
@@ -245,7 +249,7 @@ impl PyJoinParts {
     /// ----------
     /// place : int
     /// fingerprints, repeated : Arrow arrays of binary
-    ///     Columns made by `scatter`: all values of this place.
+    ///     The columns of these names made by `scatter`: all values of this place, from all tasks.
     ///
     /// Returns
     /// -------
@@ -265,7 +269,8 @@ impl PyJoinParts {
         })
     }
 
-    /// Returns edges that connect the clusters in a place: one edge fewer than members for each cluster, for any number of pairs.
+    /// Returns edges that connect the members of each cluster in a place. A cluster has one edge fewer than
+    /// members, however many pairs it has.
     ///
     /// Parameters
     /// ----------

@@ -33,7 +33,7 @@ pub(crate) enum PairSource {
 /// The fields of a pair by name, or the reason why the pair is malformed.
 type PairRecord = Result<Map<String, Value>, String>;
 
-/// Returns the next pairs, or `None` at the end.
+/// A function that returns the next labelled pairs, or `None` at the end.
 pub(crate) type PairRows = Box<dyn FnMut(&Call) -> simstore::Result<Option<Vec<PairRecord>>> + Send>;
 
 impl PairSource {
@@ -127,7 +127,8 @@ fn read_record(item: &Bound<'_, PyAny>, names: &[String; 3]) -> PyResult<PairRec
     }
 }
 
-/// Converts a value to JSON: a string, bool, number or null. Any other value becomes an array with its text.
+/// Converts a value to JSON: a string, bool, number or null. A value of any other type becomes an array with its
+/// string form, which no field of a pair accepts.
 fn to_json(value: &Bound<'_, PyAny>) -> PyResult<Result<Value, TextError>> {
     if value.is_instance_of::<PyString>() {
         let text = read_text(value)?;
@@ -192,7 +193,7 @@ fn records_of_table(table: &StructArray) -> Result<Vec<PairRecord>, ArrowError> 
     Ok(rows)
 }
 
-/// Iterates over the fields of all pairs. After a read error, which is an item, the iteration ends.
+/// Returns an iterator over the fields of each pair. If reading fails, the iterator yields the error and ends.
 pub(crate) fn flatten_rows<'a>(
     mut rows: PairRows,
     call: &'a Call,

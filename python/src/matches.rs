@@ -27,7 +27,7 @@ use crate::similar_settings::check_has_fingerprints;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PyMatch {
     found: simstore::Match<u128>,
-    /// The width of the fingerprint.
+    /// The width of the fingerprint, in bits.
     bits: u32,
     name: Option<String>,
 }
@@ -108,7 +108,8 @@ impl PyMatch {
     }
 }
 
-/// Returns the matches of a query as a list, which is empty without a fingerprint. Other Python threads may run meanwhile.
+/// Returns the matches of a query as a list. If `fingerprint` is `None` (a text without features), the list is
+/// empty. Other Python threads may run meanwhile.
 pub(crate) fn query<'py>(
     py: Python<'py>,
     snapshot: &AnySnapshot,

@@ -1,4 +1,5 @@
-//! Iterator over the pairs of a join place. A thread finds the pairs while Python reads them.
+//! Iterator over the near pairs of a place: one part of one table of a join (see `JoinParts`). A thread finds the
+//! pairs while Python reads them.
 
 use std::ops::ControlFlow;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
@@ -22,7 +23,7 @@ const PAIR_BATCH_QUEUE_MAX: usize = 2;
 /// Minimum number of pairs in a batch, except for the last batch.
 const PAIR_BATCH: usize = 1 << 16;
 
-/// Columns of a batch.
+/// Names and columns of a batch of pairs.
 type PairColumns = Vec<(&'static str, ArrayRef)>;
 
 /// Finds the pairs of a place, and sends them in batches. Stops early if the receiver is dropped.
@@ -70,7 +71,7 @@ pub(crate) struct PyNearPairs {
 }
 
 impl PyNearPairs {
-    /// Starts `work` in a new thread. It sends batches of pairs.
+    /// Starts `work` in a new thread. `work` sends batches of pairs to the returned iterator.
     pub(crate) fn spawn(
         py: Python<'_>,
         work: impl FnOnce(&SyncSender<Result<PairColumns>>) + Send + 'static,
@@ -94,7 +95,7 @@ impl PyNearPairs {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyTable>> {
-        /// Interval of checks for interruption.
+        /// Interval at which a wait for the next batch checks for interruption.
         const SIGNAL_CHECK_INTERVAL: Duration = Duration::from_millis(50);
         let take = |receiver: &mut Receiver<Result<PairColumns>>| {
             call::interruptible(py, move |call| {

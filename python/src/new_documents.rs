@@ -78,8 +78,9 @@ fn insert(
     Ok(true)
 }
 
-/// Allocates numeric ids to documents with names, like `simstore add`: each id is one more than the highest id. A document with the
-/// fingerprint and the name of a stored document counts as that document. No other thread may insert at the same time.
+/// Allocates numeric ids to documents with names, like `simstore add`: each id is one more than the highest id. If
+/// a stored document has the same fingerprint and the same name, it counts as the same document. No other thread
+/// may insert at the same time.
 pub(crate) struct IdAllocator {
     stored: AnySnapshot,
     /// Next free id; `None` if the last id, 2**64 - 1, is in use.
@@ -104,7 +105,7 @@ impl IdAllocator {
         Ok(IdAllocator { stored, next, allocated: HashMap::new() })
     }
 
-    /// Returns the number of a new document, or `None` if the document is already stored.
+    /// Returns a new number for a document, or `None` if the document is already stored.
     fn allocate(&mut self, fingerprint: u128, name: &str) -> Result<Option<u64>> {
         let document = (fingerprint, name.to_owned());
         if self.allocated.contains_key(&document) || !ids_of_name(&self.stored, fingerprint, name)?.is_empty()
@@ -157,7 +158,7 @@ pub(crate) enum DocumentIds {
 }
 
 impl NewDocuments {
-    /// Reads arrays of the same length. Only names may be missing.
+    /// Reads arrays of the same length. Values of `names` and `texts` may be null; fingerprints and ids may not.
     pub(crate) fn read(
         fingerprints: Option<&Bound<'_, PyAny>>,
         ids: Option<&Bound<'_, PyAny>>,

@@ -17,7 +17,7 @@ use crate::call::{self, Call};
 use crate::new_documents::DocumentIds;
 use crate::texts::Texts;
 
-/// Texts prepared together, between progress reports.
+/// Number of texts whose features are computed together, between progress reports.
 const TEXT_BATCH: usize = 1024;
 
 /// An open store of similar documents.
@@ -116,7 +116,8 @@ impl OpenSimilarStore {
         })
     }
 
-    /// Adds a document unless a similar one is stored. Returns its id, or the similar document.
+    /// Adds a document unless a similar one is stored. Returns the id of the added document, or the most similar
+    /// stored document. Both are `None` for a text without features.
     pub(crate) fn add_if_new(
         &self,
         prepared: &PreparedText,
@@ -173,7 +174,7 @@ impl OpenSimilarStore {
         })
     }
 
-    /// Returns an error if the ids are names, but the store has numbers as ids.
+    /// Returns an error if the ids in `input` are names, but all documents of the store have numbers only.
     fn check_naming(&self, input: &TextInput) -> Result<()> {
         let snapshot = self.documents.store().snapshot();
         if matches!(input.ids, Some(DocumentIds::Names(_)))
@@ -188,7 +189,8 @@ impl OpenSimilarStore {
         Ok(())
     }
 
-    /// Calls `one` with each text that has features, in order. Texts without features get the default result, with a warning.
+    /// Calls `one` with each text that has features, in order, and returns the results. The result for a text
+    /// without features is the default value, and a warning is shown.
     pub(crate) fn for_each_text<T: Default>(
         &self,
         input: &TextInput,

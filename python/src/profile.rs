@@ -27,10 +27,11 @@ const TEXTS_PER_CANCEL_CHECK: usize = 64;
 /// name : str
 ///     A name with the parts that ``simstore profiles`` lists. The default is good for English and Chinese.
 /// bits : {64, 128}, optional
-///     Width of the fingerprints: 64, or the preset's width.
+///     Width of the fingerprints. The default is 64, or the width of the preset that is named.
 /// dictionary, stop_words, idf : path, optional
-///     Files: words to add to jieba's dictionary, words to exclude from keywords (one a line), and a table of inverse document frequencies.
-///     The name holds their checksums; a pickled profile holds their contents.
+///     Files. ``dictionary``: words to add to jieba's dictionary. ``stop_words``: words to exclude from keywords,
+///     one in each line. ``idf``: a table of inverse document frequencies. The profile's name holds their
+///     checksums; a pickled profile holds their contents.
 ///
 /// Examples
 /// --------
@@ -45,7 +46,7 @@ const TEXTS_PER_CANCEL_CHECK: usize = 64;
 pub(crate) struct PyProfile {
     pub(crate) inner: simstore_text::Profile,
     pub(crate) width: Width,
-    /// The files that the name refers to.
+    /// The files to which the profile's name refers.
     pub(crate) resources: Resources,
 }
 
@@ -237,7 +238,8 @@ pub(crate) fn map_texts<T: Send>(
 /// Returns
 /// -------
 /// float
-///     From 0 to 1. A text without features, such as "!!!", is similar only to the same text. Two texts of white space are equal.
+///     From 0 to 1. A text without features, such as "!!!", has similarity 1 to the same text and 0 to other
+///     texts. Any two texts of white space have similarity 1.
 ///
 /// Examples
 /// --------
@@ -257,8 +259,9 @@ pub(crate) fn similarity(
     call::detached(py, || Ok(jaccard(&profile.feature_set(text_a), &profile.feature_set(text_b))))
 }
 
-/// Returns bands of MinHash signatures, 64 bits each. Every bit comes from a minimum over the text's set of shingles. On average, two
-/// texts of similarity s differ in a share of (1 - s) / 2 of the bits.
+/// Returns the first bands of each text's MinHash signature. A band is 64 bits. Each bit is one bit of the minimum
+/// of a hash function over the text's shingles. On average, two texts of similarity s differ in a share of (1 - s)
+/// / 2 of the bits.
 ///
 /// Parameters
 /// ----------

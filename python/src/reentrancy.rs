@@ -19,7 +19,8 @@ thread_local! {
     static BUSY_OBJECTS: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Marks a running call of this thread on an object until it is dropped. The object must not move meanwhile.
+/// Marker of a running call of this thread on an object. The call counts as running until its marker is dropped.
+/// The object must not move meanwhile.
 pub(crate) struct CallMarker {
     object: usize,
     /// Prevents sending the marker to another thread.

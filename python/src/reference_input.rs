@@ -20,7 +20,7 @@ use crate::call::Call;
 use crate::documents::{DocumentIter, FieldNames};
 use crate::source::{Source, read_path};
 
-/// Default similarity of the temporary store of texts.
+/// Default similarity threshold of the temporary store of texts.
 const TEMPORARY_STORE_SIMILARITY: f64 = 0.8;
 /// Default recall of the temporary store of texts.
 const TEMPORARY_STORE_RECALL: f64 = 0.95;
@@ -74,7 +74,8 @@ impl ReferenceInput {
         Source::read(object, &names, bits).map(ReferenceInput::Temporary)
     }
 
-    /// Sets the stores in `config`. If the input is no store, adds it to a temporary store, which is deleted with the returned folder.
+    /// Sets the stores in `config`. If the input is no store, adds its documents or fingerprints to a temporary
+    /// store. The temporary store is deleted when the returned folder is dropped.
     pub(crate) fn set_stores(
         self,
         config: &mut DedupConfig,
@@ -163,7 +164,7 @@ fn store_documents(
     add(&store, inputs, &profile, &by_name, &mut (), &**call).map(drop)
 }
 
-/// Returns the settings for comparing fingerprints; the defaults if texts are compared.
+/// Returns the settings for comparing fingerprints. If `config` compares texts, returns the defaults.
 fn distance_config(config: &DedupConfig) -> DistanceConfig {
     match &config.comparison {
         ComparisonConfig::Distance(distance) => distance.clone(),

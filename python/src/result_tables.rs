@@ -13,7 +13,8 @@ use simstore_io::{DocumentId, IdRef};
 use crate::call::Call;
 use crate::table::PyTable;
 
-/// Maps documents to rows of the source. Malformed rows are not documents.
+/// Maps document numbers to rows of the source. They differ if the source has malformed rows, which are not
+/// documents.
 pub(crate) struct RowMapping {
     /// Number of documents before each malformed row.
     documents_before: Vec<u64>,
@@ -40,7 +41,7 @@ pub(crate) struct Results {
     pub(crate) row_labels: RowLabels,
 }
 
-/// Labels of each row of the source, and the largest clusters.
+/// Whether each row of the source is kept, its cluster, and the largest clusters.
 #[derive(Debug)]
 pub(crate) struct RowLabels {
     pub(crate) is_kept: Vec<bool>,
@@ -120,7 +121,7 @@ struct OptionalColumns {
     places: Option<[LargeStringBuilder; 2]>,
 }
 
-/// Columns of a run's tables.
+/// The optional columns that the tables of a run have, and the types of their id columns.
 #[derive(Clone, Copy)]
 struct ColumnChoice {
     has_distance: bool,
@@ -128,7 +129,8 @@ struct ColumnChoice {
     /// Number of stores that the documents were compared with.
     stores: usize,
     has_places: bool,
-    /// Whether all ids of documents are numbers; whether all ids of documents and of stored documents are numbers.
+    /// First: whether all ids of the source's documents are numbers. Second: whether this is also true for all ids
+    /// of stored documents.
     are_numbers: (bool, bool),
 }
 
@@ -161,7 +163,8 @@ impl OptionalColumns {
         }
     }
 
-    /// Returns the columns with their names. `places` are the names of the columns of places.
+    /// Returns the columns with their names. `places` are the names of the two columns with the FILE:LINE of
+    /// documents.
     fn columns(self, places: [&'static str; 2]) -> Vec<(&'static str, ArrayRef)> {
         let mut columns: Vec<(&str, ArrayRef)> = Vec::new();
         columns.extend(self.distance.map(|mut column| ("distance", Arc::new(column.finish()) as _)));
@@ -176,7 +179,8 @@ impl OptionalColumns {
 }
 
 impl Results {
-    /// Collects all results. `malformed` is the number of malformed rows, `pairs` whether to collect the pairs.
+    /// Makes the tables from the report of a run. `malformed` is the number of malformed rows; `pairs` is whether
+    /// to make the table of pairs.
     pub(crate) fn from_report(
         report: &Report,
         rows: &RowMapping,

@@ -1,4 +1,5 @@
-//! The list of the shards of a store set, and the set's directory, for the tasks that write and read them.
+//! Functions for cluster tasks that write or read a set of fingerprints in shards: its list of shards, and its
+//! directory.
 
 use std::path::PathBuf;
 
@@ -9,7 +10,8 @@ use crate::call;
 
 /// Fields of a shard: directory, number of fingerprints, number of pairs, checksum.
 type ShardFields = (String, u64, u64, String);
-/// Fields of a list: run, bits, distance, profile, missing (number of rows without a fingerprint), shards.
+/// Fields of a list of shards: run (its name), bits, distance, profile, missing (number of rows without a
+/// fingerprint), shards.
 type ShardListFields = (String, u32, u32, Option<String>, u64, Vec<ShardFields>);
 
 fn shard_from_fields((folder, fingerprints, pairs, checksum): ShardFields) -> StoreShard {
@@ -27,7 +29,7 @@ fn list_from_fields((run, bits, distance, profile, missing, shards): ShardListFi
     }
 }
 
-/// Reads and checks the list of a set.
+/// Reads and checks the list of a set's shards.
 #[pyfunction]
 pub(crate) fn _read_shard_list(py: Python<'_>, path: PathBuf) -> PyResult<ShardListFields> {
     let ShardList { run, bits, distance, profile, missing, shards } =
@@ -39,13 +41,14 @@ pub(crate) fn _read_shard_list(py: Python<'_>, path: PathBuf) -> PyResult<ShardL
     Ok((run, bits, distance, profile, missing, shards))
 }
 
-/// Writes a list to the directory of a set, and removes files that the list does not name.
+/// Writes the list of shards to the directory of a set, and removes files that the list does not name.
 #[pyfunction]
 pub(crate) fn _write_shard_list(py: Python<'_>, folder: PathBuf, list: ShardListFields) -> PyResult<()> {
     call::detached(py, move || list_from_fields(list).write(&folder))
 }
 
-/// Makes a directory ready for the shards of a run.
+/// Creates a directory for the shards of a run, or removes leftovers of failed runs from it. `replace`: whether it
+/// may have shards.
 #[pyfunction]
 pub(crate) fn _prepare_shard_folder(py: Python<'_>, folder: PathBuf, replace: bool) -> PyResult<()> {
     call::detached(py, move || prepare_folder(&folder, replace))

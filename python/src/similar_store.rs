@@ -22,10 +22,11 @@ use crate::similar_match::PySimilarMatch;
 use crate::similar_settings::resolve_settings;
 use crate::table::PyTable;
 
-/// A store of documents by the similarity of their texts. It accepts texts, and finds stored documents that are similar to a text.
+/// A store that finds documents by the similarity of their texts. It accepts texts, and finds stored documents
+/// that are similar to a text.
 ///
-/// ``simstore add --similar`` makes such a store, too. Only one process at a time may have a store open, for any number of threads. Use it
-/// as a context manager, or call `close()`.
+/// ``simstore add --similar`` makes such a store, too. Only one process at a time may have a store open; any
+/// number of its threads may use it. Use it as a context manager, or call `close()`.
 ///
 /// Parameters
 /// ----------
@@ -35,8 +36,8 @@ use crate::table::PyTable;
 ///     The smallest similarity that queries find, up to 1: 0.8 for a new store. At least 0.43 with the default ``recall``; lower values
 ///     need a smaller ``recall``. An existing store refuses other settings than its own.
 /// recall : float, optional
-///     The smallest probability of finding a text with exactly that similarity: 0.95 for a new store. More similar texts are found more
-///     often, equal texts always.
+///     The smallest probability of finding a text whose similarity is exactly ``similar``: 0.95 for a new store.
+///     More similar texts are found more often, equal texts always.
 /// with_texts : bool, optional
 ///     Whether the store keeps compressed texts. With texts, similarities are exact. Without, they are estimates, each with its standard
 ///     error. False for a new store.
@@ -135,8 +136,9 @@ impl PySimilarStore {
     /// texts : str, or iterable of str or None
     ///     A list, series or array, as for `Profile.fingerprints`; or a single text. None and white space are skipped with a warning.
     /// ids : int or str, or iterable of these, optional
-    ///     Numbers; or names, as for `Store.insert`. With names, or without ids, each text gets the number after the highest id. Adding the
-    ///     same text with the same number or name again changes nothing; another text with it is refused.
+    ///     Numbers, or names. With names, or without ids, each text gets the number after the highest id. Adding
+    ///     the same text with the same number or name again changes nothing. A different text with a stored number
+    ///     or name is refused.
     /// progress : bool or callable, optional
     ///     True shows a bar of tqdm. A callable receives a `Progress` several times a second.
     ///
@@ -148,8 +150,8 @@ impl PySimilarStore {
     /// Raises
     /// ------
     /// ValueError
-    ///     If a number is already stored with another text; delete that one first. The message names the text, and the texts before it are
-    ///     added.
+    ///     If a number or name is already stored with another text: delete the stored document first. The message
+    ///     has the position of the refused text in ``texts``. The texts before it are added.
     #[pyo3(signature = (texts, ids=None, *, progress=None))]
     fn add(
         &self,
@@ -176,8 +178,10 @@ impl PySimilarStore {
     /// Returns
     /// -------
     /// Table
-    ///     A row for each text: added (bool), and id (uint64), the new document's id; or duplicate_of (uint64) and name (string), the most
-    ///     similar stored text, similarity (float64) and error (float64), its standard error. Columns that do not apply are null.
+    ///     A row for each text. Column added (bool) is True for an added text; id (uint64) is then its id. For a
+    ///     skipped text, duplicate_of (uint64) and name (string) are the id and the name of the most similar
+    ///     stored text, similarity (float64) is the similarity to it, and error (float64) is the standard error of
+    ///     the similarity. Columns that do not apply are null.
     #[pyo3(signature = (texts, ids=None, *, progress=None))]
     fn add_if_new(
         &self,
@@ -198,7 +202,8 @@ impl PySimilarStore {
         PyTable::from_columns(vec![("added", added), ("id", ids), duplicate_of, name, similarity, error])
     }
 
-    /// Returns the stored documents that are similar to a text, the most similar first; none for white space.
+    /// Returns the stored documents that are similar to a text, the most similar first. A text of white space
+    /// matches no document.
     ///
     /// Parameters
     /// ----------
@@ -265,14 +270,15 @@ impl PySimilarStore {
     /// Parameters
     /// ----------
     /// ids : int or str, or iterable of these
-    ///     Numbers, or names. A name removes all documents with that name. Each call reads all names of the store once.
+    ///     Numbers, or names. A name removes all documents with that name. A call with names reads all names of
+    ///     the store once.
     /// progress : bool or callable, optional
     ///     As for `add`.
     ///
     /// Returns
     /// -------
     /// numpy.ndarray of bool, shape (n,)
-    ///     Which documents were stored. For an id that occurs twice, only the first counts.
+    ///     Which documents were stored. If an id occurs twice in ``ids``, the value of the second is False.
     #[pyo3(signature = (ids, *, progress=None))]
     fn delete<'py>(
         &self,
@@ -358,7 +364,7 @@ impl PySimilarStore {
         self.settings.min_similarity()
     }
 
-    /// The smallest probability of finding a text with exactly that similarity.
+    /// The smallest probability of finding a text whose similarity is exactly `similar`.
     #[getter]
     fn recall(&self) -> f64 {
         self.settings.recall()

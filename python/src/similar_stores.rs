@@ -30,7 +30,7 @@ impl PySimilarStores {
         call::detached(py, move || SimilarStores::open(&paths, similar).map(PySimilarStores))
     }
 
-    /// The threshold of the search.
+    /// The similarity threshold of the search, from 0 to 1.
     #[getter]
     fn similar(&self) -> f64 {
         self.0.similar()
@@ -46,7 +46,8 @@ impl PySimilarStores {
         }
     }
 
-    /// Returns the most similar stored document of each text: `store`, `id`, `name` and `similarity`; null for a text without one.
+    /// Returns the most similar stored document of each text, with columns `store`, `id`, `name` and `similarity`.
+    /// They are null for a text without a similar stored document.
     fn most_similar(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> PyResult<PyTable> {
         let texts = Texts::read(texts, "text")?;
         let found = call::interruptible(py, |call| {

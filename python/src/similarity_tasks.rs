@@ -177,7 +177,8 @@ pub(crate) fn _candidate_similarities(
     Ok(PyArrowArray::new(Arc::new(similarities.collect::<PyResult<Float64Array>>()?)))
 }
 
-/// Encodes values as bytes that sort in the rule's order of preference. A missing value sorts like an empty one.
+/// Encodes values as bytes that sort in the order of preference of `rule`, such as "newest". A missing value sorts
+/// like an empty text.
 #[pyfunction]
 pub(crate) fn _value_keys(values: &Bound<'_, PyAny>, rule: &str) -> PyResult<PyArrowArray> {
     let key = match rule {

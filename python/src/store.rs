@@ -29,7 +29,8 @@ use crate::writable_store::WritableStore;
 
 /// Approximate log bytes in each transaction when an array is written.
 const TRANSACTION_BYTES: usize = 1 << 20;
-/// Pairs looked up and deleted in one transaction, and insertions between progress reports.
+/// Number of pairs that are looked up and deleted in one transaction. Also the number of insertions between
+/// progress reports.
 const PAIR_BATCH: usize = 1 << 12;
 /// Time that a writer waits for other threads to share its sync, with `durability="group"`.
 const GROUP_COMMIT_WAIT: Duration = Duration::from_millis(2);
@@ -181,9 +182,10 @@ impl PyStore {
     /// fingerprint : int
     ///     The fingerprint, if ``text`` is not given.
     /// id : int or str
-    ///     A number; or a name, as for `simstore add`. A new name gets the number one above the highest id ever stored. Adding the same
-    ///     fingerprint and name again changes nothing; the same name with another fingerprint is another document. A store with numeric ids
-    ///     only accepts no names.
+    ///     A number, or a name, as in `simstore add`. A document with a name as id gets the number one above the
+    ///     highest id ever stored. Adding the same fingerprint and name again changes nothing; the same name with
+    ///     another fingerprint is another document. If the store has documents, but none with a name, names are
+    ///     refused as ids.
     /// name : str, optional
     ///     The name of a document with a numeric id, up to 64 KiB. The newest name of an id counts.
     /// text : str
@@ -222,6 +224,7 @@ impl PyStore {
     /// ids : array_like, shape (n,)
     ///     Ints from 0 to 2**64 - 1; or names, as for `insert`.
     /// names : array_like of str or None, shape (n,), optional
+    ///     The names of documents with numeric ids, as for `insert`.
     /// texts : iterable of str or None
     ///     Texts, as for `Profile.fingerprints`. Texts without a fingerprint are skipped with a warning.
     /// progress : bool or callable, optional
@@ -295,8 +298,9 @@ impl PyStore {
         PyList::new(py, found)
     }
 
-    /// Adds arrays, in order. An element is skipped if a fingerprint within the store's distance is stored, or comes earlier in the array.
-    /// If the call is interrupted, the elements before that point are done; repeating the call would report them as not new.
+    /// Adds arrays of fingerprints and ids, one element after another. An element is skipped if a fingerprint
+    /// within the store's distance is stored, including fingerprints added earlier in this call. If the call is
+    /// interrupted, the elements before that point are done; repeating the call would report them as not new.
     ///
     /// Parameters
     /// ----------
@@ -362,7 +366,7 @@ impl PyStore {
     /// Returns
     /// -------
     /// numpy.ndarray of bool, shape (n,)
-    ///     Which pairs were stored. For a pair that occurs twice, only the first counts.
+    ///     Which pairs were stored. If a pair occurs twice in the arrays, the value of the second is False.
     #[pyo3(signature = (fingerprints, ids, *, progress=None))]
     fn delete_many<'py>(
         &self,
@@ -446,7 +450,8 @@ impl PyStore {
         self.py_snapshot(py)?.names(py, ids)
     }
 
-    /// Returns a snapshot of the store's current state. It does not change, and remains usable after the store is closed.
+    /// Returns a snapshot of the store's current state. The snapshot does not change, and remains usable after the
+    /// store is closed.
     fn snapshot(&self) -> PyResult<PySnapshot> {
         Ok(PySnapshot::with(self.current_snapshot()?, self.profile.clone()))
     }

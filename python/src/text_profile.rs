@@ -16,7 +16,7 @@ use crate::fingerprints::{FingerprintColumn, PresentFingerprints};
 use crate::profile::{PyProfile, fingerprint_text, map_texts};
 use crate::texts::Texts;
 
-/// The profile of a store. It is parsed from the recorded name on first use.
+/// The profile of a store. On first use, it is parsed from the name that the store records.
 #[derive(Clone)]
 pub(crate) struct TextProfile {
     name: String,

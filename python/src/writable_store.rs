@@ -59,7 +59,7 @@ impl WritableStore {
         WritableStore { opened, width, durability, profile }
     }
 
-    /// Returns the store for a call that writes fingerprints.
+    /// Returns the store for a call that writes fingerprints, or an error if the store holds similar documents.
     pub(crate) fn writable(&self, py: Python<'_>) -> PyResult<StoreGuard<OpenStore>> {
         self.fingerprint_store(py, similar_settings::WRITE_ADVICE)
     }

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_chosen() {
+    fn plans_by_numbers_of_queries_and_stored() {
         assert_eq!(BatchPlan::choose::<u64>(1, 1, 3).0, BatchPlan::direct(3));
         let shape = |queries, stored| {
             let (plan, _) = BatchPlan::choose::<u64>(queries, stored, 3);

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_alike_is_compared_all_with_all() {
+    fn sets_of_near_fingerprints_are_compared_all_with_all() {
         for distance in [8, 11] {
             for count in [1000, 4000] {
                 let tables = choose_tables(count, u64::MAX, distance).unwrap();

@@ -114,7 +114,7 @@ fn problems(segment: &Segment<u64>) -> Vec<Error> {
 }
 
 #[test]
-fn what_is_built_comes_back() {
+fn a_built_segment_has_all_its_values() {
     let built = build(12, 1000, options());
     let files = [
         "000012-00.table", "000012-01.table", "000012.ids", "000012.names", "000012.tombstones",
@@ -166,7 +166,7 @@ fn a_segment_without_ids_has_none() {
 }
 
 #[test]
-fn every_missing_or_cut_off_file_is_told_by_its_name() {
+fn every_missing_or_cut_off_file_is_reported_by_its_name() {
     let built = build(1, 0, options());
     assert_eq!(built.damaged_files(), [""; 0]);
     for name in built.entry.file_names() {
@@ -186,7 +186,7 @@ fn every_missing_or_cut_off_file_is_told_by_its_name() {
 
 /// Each file in turn is replaced with the sound file of a segment with other ids, names, notes, metadata and tombstones.
 #[test]
-fn every_file_of_another_segment_is_told_by_its_name() {
+fn every_file_of_another_segment_is_reported_by_its_name() {
     let built = build(1, 0, options());
     let other = tempfile::tempdir().unwrap();
     let mut builder = SegmentBuilder::<u64>::new(other.path(), 1, options());
@@ -213,7 +213,7 @@ fn every_file_of_another_segment_is_told_by_its_name() {
 
 /// Wrong counts in a manifest are reported with the name of the file, even if all footers match.
 #[test]
-fn counts_that_are_not_the_files_are_told() {
+fn counts_that_are_not_the_files_are_reported() {
     let built = build(1, 0, options());
     let entry = &built.entry;
     let opened = [
@@ -267,7 +267,7 @@ fn verifying_tells_the_file_that_is_damaged() {
 /// The second table has a fingerprint that the first table does not have. The number of fingerprints and the manifest do not
 /// show this.
 #[test]
-fn tables_of_different_fingerprints_are_told() {
+fn tables_of_different_fingerprints_are_reported() {
     let mut built = build(1, 0, options());
     let other = tempfile::tempdir().unwrap();
     let mut builder = SegmentBuilder::<u64>::new(other.path(), 1, options());

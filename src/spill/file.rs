@@ -388,7 +388,7 @@ mod tests {
     use crate::spill::PrefixLocation;
 
     #[test]
-    fn what_is_written_is_read_whatever_is_read_at_once() {
+    fn written_records_are_read_in_batches_of_any_size() {
         let folder = tempfile::tempdir().unwrap();
         let fs: Arc<dyn Fs> = Arc::new(Disk::default());
         let location = PrefixLocation::new(&fs, &folder.path().join("part"));

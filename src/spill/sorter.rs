@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn sorting_that_is_told_to_stop_leaves_no_files() {
+    fn cancelled_sorting_leaves_no_files() {
         let folder = tempfile::tempdir().unwrap();
         let fs: Arc<dyn Fs> = Arc::new(Disk::default());
         let location = PrefixLocation::new(&fs, &folder.path().join("run"));

@@ -239,7 +239,7 @@ fn neighbours_differ_where_the_codec_looks() {
 }
 
 #[test]
-fn codings_are_told_as_they_stand_in_the_blocks() {
+fn codings_are_reported_as_in_the_blocks() {
     let plan = TablePlan { permutation: Permutation::identity(), prefix_bits: 0, flips: 0 };
     // Families whose members differ in one to three bits below 2^40, far from one another; spans end within them.
     let members = [0_u64, 1 << 3, 1 << 20, 1 << 20 | 1 << 3, 1 << 33, 1 << 33 | 1 << 20 | 1 << 3];

@@ -152,7 +152,7 @@ mod tests {
 
     /// Pairs of sets with a known similarity are found at least as often as the computed recall.
     #[test]
-    fn recall_is_what_is_promised() {
+    fn recall_is_as_promised() {
         for (a, b, both) in [(5_u32, 5, 4), (9, 9, 8), (30, 30, 27), (100, 90, 85), (1000, 1000, 824)] {
             let similarity = f64::from(both) / f64::from(a + b - both);
             let search = BandSearch::new(similarity, 0.95, 4, 20).unwrap();

@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_names_are_told_what_is_possible() {
+    fn invalid_names_get_a_list_of_the_valid_parts() {
         for name in [
             "",
             "Auto",

@@ -306,7 +306,7 @@ fn markdown() -> impl Strategy<Value = String> {
 
 /// Dropped pieces, each with its reason.
 #[test]
-fn dropped_pieces_are_told() {
+fn dropped_pieces_are_reported() {
     let profile: Profile = "words-1,plain-text".parse().unwrap();
     let text =
         "---\nid: 1\n---\n<p class=x>a<!-- b --><script>c()</script></p>\n\n[d](e)\n\n```rust\nf\n```\n";

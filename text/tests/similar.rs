@@ -246,7 +246,7 @@ fn a_store_is_opened_as_it_was_made() {
 }
 
 #[test]
-fn what_is_kept_is_checked() {
+fn stored_documents_are_checked() {
     let folder = tempfile::tempdir().unwrap();
     let pages = open(&folder.path().join("pages"));
     let text = "to be or not to be that is the question";

@@ -40,7 +40,7 @@ pub(crate) struct ExpectedMatches {
 pub(crate) struct QueryRow {
     /// Name of the plan that the index chose; `None` if the index specification fixes it.
     chosen_plan: Option<String>,
-    /// Whether the index stores ids, and of which type ([`HammingIndex::id_kind`]).
+    /// Whether the index stores ids, and the type of the ids ([`HammingIndex::id_kind`]).
     id_kind: String,
     build_seconds: f64,
     /// Bytes of memory that the index takes per fingerprint, for queries at full speed.

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_alike_is_not_false() {
+    fn similar_pairs_are_not_false_pairs() {
         // The pair at 1 and one of the two at 5.
         let all =
             ProfileDistances { verified: distances(&[1, 5, 5, 8]), alike: distances(&[1, 5]), ..compared() };
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_the_random_pairs_stands_for_all() {
+    fn a_share_of_the_random_pairs_represents_all() {
         // The texts of 10 of 60 pairs at distance 2 were compared, and 4 of the 10 are alike.
         let random = [&[2; 60][..], &[40; 40]].concat();
         let some = |alike: usize| ProfileDistances {
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_good_is_recommended() {
+    fn only_good_distances_are_recommended() {
         let curve = |positives: &[u32], random: &[u32], documents| {
             let compared = ProfileDistances {
                 positives: distances(positives),

@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_are_what_is_connected() {
+    fn groups_are_connected_components() {
         let (mut groups, mut pending) = (TextGroups::default(), PendingTexts::default());
         let numbers: Vec<usize> =
             ["a", "b", "c", "a", "d", "b"].map(|text| groups.insert(text.to_owned(), &mut pending)).to_vec();

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_pairs_end_it_or_are_told_and_counted() {
+    fn malformed_pairs_end_the_run_or_are_reported_and_counted() {
         let some = || pairs().into_iter().chain([malformed(), malformed()]);
         assert!(matches!(evaluate(some(), &options(), &()), Err(Error::BadInput { line: 2, .. })));
         let counting = CountingObserver::default();
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_evaluated_says_why() {
+    fn impossible_evaluations_say_why() {
         let reason = |pairs: Vec<_>, options| match evaluate(pairs, &options, &()) {
             Err(Error::BadArgument(reason)) => reason,
             other => panic!("{other:?}"),

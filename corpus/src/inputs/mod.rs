@@ -416,7 +416,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_held_of_pipes_is_gone_with_inputs_and_readers() {
+    fn spooled_pipes_are_removed_with_inputs_and_readers() {
         let inputs = Inputs::new(&[PathBuf::from("/dev/null")], DocumentOptions::default()).unwrap();
         inputs.kind().unwrap();
         let held = Arc::downgrade(&inputs.read_once);

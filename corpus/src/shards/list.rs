@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_shows_what_is_written() {
+    fn the_page_shows_the_written_bytes() {
         let page = include_str!("../../../format-spec/shards.md");
         let shown = page.split("```json\n").nth(1).unwrap().split("```").next().unwrap();
         let shown = shown.replace('\n', "") + "\n";
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_and_nothing_else_is_written() {
+    fn written_files_are_read_and_no_others_are_written() {
         for profile in [None, Some(""), Some("größe \u{1f600} \"\\ \n \u{1} \u{7f}")] {
             let profile = profile.map(str::to_owned);
             let made = ShardList { bits: 128, distance: 32, profile, missing: u64::MAX, ..example() };

@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_little_is_told_apart_from_what_is_needed_and_what_is_enough_is() {
+    fn too_little_memory_is_distinguished_from_enough_memory() {
         let mut state = 1;
         for i in 0..2000 {
             let limit = crate::random::splitmix64(&mut state) >> (20 + i % 40);

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_is_removed_and_what_is_in_use_is_not() {
+    fn leftovers_are_removed_and_files_in_use_are_not() {
         let parent = tempfile::tempdir().unwrap();
         let collector = InfoCollector::default();
         let open =
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_told_with_what_is_needed() {
+    fn a_full_disk_is_reported_with_the_needed_space() {
         let parent = tempfile::tempdir().unwrap();
         let temporary =
             TemporaryFolder::new(Some(parent.path()), &UnfinishedOutputs::default(), &()).unwrap();

@@ -62,9 +62,9 @@ impl StageHeader {
 }
 
 impl StageCheckpoints<'_> {
-    /// Returns the result of a stage. If an earlier run has saved it in a stage file, `read` reads the tables of this
-    /// file. If there is no file, `make` computes the result, and `write` writes its tables to a file. If the file is
-    /// damaged, warns and computes the result again.
+    /// Returns the result of a stage. If an earlier run has saved it in a stage file, `read` reads the tables
+    /// of this file. If there is no file, `make` computes the result, and `write` writes its tables to a file.
+    /// If the file is damaged, warns and computes the result again.
     pub(crate) fn load_or_compute<T>(
         &self,
         stage: &StageHeader,

@@ -1,5 +1,5 @@
-//! Plans the search for similar signatures: how many bands are joined, and within which distance. Of the plans with
-//! enough recall, the cheapest is chosen.
+//! Plans the search for similar signatures: how many bands are joined, and within which distance. Of the plans
+//! with enough recall, the cheapest is chosen.
 
 use simstore::{Fingerprint, Result, join};
 use simstore_text::{BANDS, BandSearch, similarity_too_low_error};
@@ -19,9 +19,9 @@ pub(crate) struct BandSearchPlan {
     pub(crate) seconds: f64,
 }
 
-/// Extra time that a plan with a higher recall than requested may take, for any number of documents; in seconds on one
-/// core. A higher recall is worth some time: the pairs of one template differ in the same way, so they are found or
-/// missed together.
+/// Extra time that a plan with a higher recall than requested may take, for any number of documents; in seconds
+/// on one core. A higher recall is worth some time: the pairs of one template differ in the same way, so they
+/// are found or missed together.
 const EXTRA_SECONDS_MAX: f64 = 0.25;
 /// Extra time per document that is allowed in addition, in seconds on one core.
 const EXTRA_SECONDS_PER_DOCUMENT: f64 = 0.25e-6;
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_found_is_refused() {
+    fn similarities_that_no_search_reaches_are_refused() {
         let refused = plan_band_search(0.1, 0.95, 1000).unwrap_err().to_string();
         assert!(refused.contains("option `similar` 0."), "{refused}");
     }

@@ -11,8 +11,8 @@ use simstore_corpus::{Diagnostic, Observer};
 /// How documents are compared.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum ComparisonConfig {
-    /// Chosen by the inputs and stores. With stores, their threshold applies. Otherwise, texts are compared with a minimum
-    /// similarity of 0.8, and fingerprints with a maximum distance of 3 bits.
+    /// Chosen by the inputs and stores. With stores, their threshold applies. Otherwise, texts are compared
+    /// with a minimum similarity of 0.8, and fingerprints with a maximum distance of 3 bits.
     #[default]
     Default,
     /// Compares texts by their Jaccard similarity.
@@ -25,8 +25,9 @@ pub enum ComparisonConfig {
 /// the number of common features divided by the number of distinct features of both.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SimilarityConfig {
-    /// Least similarity of near-duplicates, above 0 and up to 1. The default is 0.8, or with a store, its minimum
-    /// similarity. A low similarity does not allow a high recall: the default recall needs a similarity of at least 0.43.
+    /// Least similarity of near-duplicates, above 0 and up to 1. The default is 0.8, or with a store, its
+    /// minimum similarity. A low similarity does not allow a high recall: the default recall needs a similarity
+    /// of at least 0.43.
     pub min_similarity: Option<f64>,
     /// Least probability of finding a pair whose similarity is exactly the minimum; 0.95 by default. More
     /// similar pairs are found with a higher probability.
@@ -44,8 +45,8 @@ pub struct DistanceConfig {
     pub max_distance: Option<u32>,
     /// Width of fingerprints in bits, 64 or 128. The default is 64, or the width of the store.
     pub bits: Option<u32>,
-    /// Name of the [`Profile`](simstore_text::Profile) that turns texts into fingerprints. The default is the profile of
-    /// the store, or `Profile::default()` without one.
+    /// Name of the [`Profile`](simstore_text::Profile) that turns texts into fingerprints. The default is the
+    /// profile of the store, or `Profile::default()` without one.
     pub profile: Option<String>,
     /// If set, documents with near fingerprints are near-duplicates only if their texts are similar too. The
     /// texts are read a second time.
@@ -57,12 +58,13 @@ pub struct DistanceConfig {
 pub struct VerifyConfig {
     /// Least Jaccard similarity of the two texts, from 0 to 1.
     pub min_similarity: f64,
-    /// Name of the profile that turns the texts into features. The default is that of [`SimilarityConfig::profile`].
+    /// Name of the profile that turns the texts into features. The default is that of
+    /// [`SimilarityConfig::profile`].
     pub profile: Option<String>,
 }
 
-/// Options of a user, which are combined to a [`ComparisonConfig`]. Options for comparing texts and options for comparing
-/// fingerprints exclude each other.
+/// Options of a user, which are combined to a [`ComparisonConfig`]. Options for comparing texts and options for
+/// comparing fingerprints exclude each other.
 #[derive(Clone, Debug, Default)]
 pub struct ComparisonOptions {
     /// Value for [`SimilarityConfig::min_similarity`].
@@ -79,8 +81,8 @@ pub struct ComparisonOptions {
     pub verify_text: Option<f64>,
     /// Value for [`VerifyConfig::profile`]; or for [`SimilarityConfig::profile`], if texts are compared.
     pub verify_profile: Option<String>,
-    /// If set, only equal texts are duplicates: texts are compared by [`Profile::exact`](simstore_text::Profile::exact),
-    /// with a minimum similarity of 1.
+    /// If set, only equal texts are duplicates: texts are compared by
+    /// [`Profile::exact`](simstore_text::Profile::exact), with a minimum similarity of 1.
     pub exact: bool,
 }
 
@@ -93,7 +95,8 @@ impl ComparisonConfig {
         })
     }
 
-    /// Returns a configuration that compares fingerprints. Fingerprints of near-duplicates differ in at most `most` bits.
+    /// Returns a configuration that compares fingerprints. Fingerprints of near-duplicates differ in at most
+    /// `most` bits.
     pub fn by_distance(most: u32) -> ComparisonConfig {
         ComparisonConfig::Distance(DistanceConfig { max_distance: Some(most), ..DistanceConfig::default() })
     }
@@ -234,8 +237,8 @@ pub(crate) fn given_resources(resources: &Resources) -> impl Iterator<Item = &'s
     all.map(|(option, resource)| resource.is_some().then_some(option)).into_iter().flatten()
 }
 
-/// Threshold for near-duplicates. It is serialized as a field `similar` or `distance`. These are also the names of the
-/// options that set it.
+/// Threshold for near-duplicates. It is serialized as a field `similar` or `distance`. These are also the names
+/// of the options that set it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Criterion {

@@ -36,25 +36,25 @@ pub struct DedupConfig {
     pub cluster_by: Option<ClusterBy>,
     /// Rule that chooses the kept document of a cluster.
     pub keep: KeepRule,
-    /// Paths of the reference stores, all of one width, kind and profile. An input document that is near a stored
-    /// document is removed. A store of [similar documents](simstore_text::open_similar_store) supports its own minimum
-    /// similarity and greater ones. Similarities to its documents are exact if the store keeps texts; otherwise they
-    /// are estimated from MinHash signatures.
+    /// Paths of the reference stores, all of one width, kind and profile. An input document that is near a
+    /// stored document is removed. A store of [similar documents](simstore_text::open_similar_store) supports
+    /// its own minimum similarity and greater ones. Similarities to its documents are exact if the store keeps
+    /// texts; otherwise they are estimated from MinHash signatures.
     pub against: Vec<PathBuf>,
     /// If set, kept documents are added to the first store. It is created if it does not exist. The store and the
     /// output files change together, in one atomic step.
     pub add: Option<AddConfig>,
     /// Folder for checkpoints, so that an interrupted run can be resumed.
     pub resume: Option<ResumeConfig>,
-    /// Whether all near pairs are recorded, so that [`visit_pairs`](crate::Report::visit_pairs) can visit them. The
-    /// recorded pairs take memory.
+    /// Whether all near pairs are recorded, so that [`visit_pairs`](crate::Report::visit_pairs) can visit them.
+    /// The recorded pairs take memory.
     pub pairs: bool,
     /// Memory limit in bytes, at least 64 KiB. The default is the available memory of the machine or of the
     /// control group. A quarter of the limit, up to 128 MiB, is reserved for the program and for reading. If
     /// documents need more, they are compared on disk.
     pub memory: Option<u64>,
-    /// Folder for temporary files; the system's temporary folder by default. A run also removes temporary files that
-    /// killed runs left in this folder.
+    /// Folder for temporary files; the system's temporary folder by default. A run also removes temporary files
+    /// that killed runs left in this folder.
     pub temporary_folder: Option<PathBuf>,
 }
 
@@ -87,8 +87,8 @@ impl AddConfig {
 /// Settings for checkpoints. An interrupted run can be resumed from them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResumeConfig {
-    /// Folder of the checkpoints: part files with the fingerprints of input files, and stage files with the results of
-    /// stages. Existing files in it are reused.
+    /// Folder of the checkpoints: part files with the fingerprints of input files, and stage files with the
+    /// results of stages. Existing files in it are reused.
     pub folder: PathBuf,
     /// Size of a section in bytes on disk; 256 MiB by default. A larger file is divided into several parts of
     /// about this size, if its format can be read from the middle.

@@ -1,5 +1,5 @@
-//! Resolution of a configuration: replaces defaults by values. Refuses options that contradict each other, the inputs or
-//! the stores.
+//! Resolution of a configuration: replaces defaults by values. Refuses options that contradict each other, the
+//! inputs or the stores.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -55,8 +55,8 @@ pub(crate) struct ResolvedConfig {
     pub(crate) min_hasher: Option<MinHasher>,
     /// Profile that turns texts into features to compare them; `None` if only fingerprints are compared.
     pub(crate) text_profile: Option<Profile>,
-    /// Settings of the store that documents are added to, if it is a store of similar documents. `None` if no documents
-    /// are added, or if the store has only fingerprints.
+    /// Settings of the store that documents are added to, if it is a store of similar documents. `None` if no
+    /// documents are added, or if the store has only fingerprints.
     pub(crate) addition_settings: Option<SimilarSettings>,
     /// Whether only equal texts are duplicates.
     pub(crate) is_exact: bool,
@@ -70,7 +70,8 @@ impl ResolvedConfig {
         (self.kind == InputKind::Documents).then_some(&self.inputs)
     }
 
-    /// Checks that input files have not changed since the run began. Checks nothing if the inputs are read only once.
+    /// Checks that input files have not changed since the run began. Checks nothing if the inputs are read only
+    /// once.
     ///
     /// # Errors
     /// [`Error::Refused`] if an input file has changed.
@@ -185,12 +186,13 @@ impl DedupConfig {
         Width::from_bits(requested.or(stored.map(|(bits, _)| bits)).unwrap_or(u64::BITS))
     }
 
-    /// Returns the configuration for [`sample_pairs`](crate::sample_pairs), with a lower threshold than requested, and the
-    /// requested threshold. `lowest` computes the lower threshold from the requested threshold and the recall.
+    /// Returns the configuration for [`sample_pairs`](crate::sample_pairs), with a lower threshold than
+    /// requested, and the requested threshold. `lowest` computes the lower threshold from the requested
+    /// threshold and the recall.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if the configuration compares fingerprints, has reference stores, or keeps none of the
-    /// duplicates.
+    /// [`Error::BadArgument`] if the configuration compares fingerprints, has reference stores, or keeps none
+    /// of the duplicates.
     pub(crate) fn to_pair_sample_config(
         &self,
         inputs: &Inputs,
@@ -245,7 +247,8 @@ impl DedupConfig {
         Ok(())
     }
 
-    /// Returns the first store path that occurs twice in [`DedupConfig::against`], if any.
+    /// Returns the first path in [`DedupConfig::against`] that refers to the same store as an earlier path, if
+    /// any.
     fn repeated_store(&self) -> Option<&PathBuf> {
         let place = |store: &PathBuf| store.canonicalize().unwrap_or_else(|_| resolve_path(store));
         let mut seen = BTreeSet::new();
@@ -384,8 +387,8 @@ impl DedupConfig {
         }
     }
 
-    /// Returns the name of an option that is set and implies that fingerprints are compared, such as `bits`. Does not
-    /// consider the option `distance` itself.
+    /// Returns the name of an option that is set and implies that fingerprints are compared, such as `bits`.
+    /// Does not consider the option `distance` itself.
     fn fingerprint_option(&self, distance: &DistanceConfig) -> Option<&'static str> {
         let options = [
             (distance.bits.is_some(), "bits"),
@@ -395,8 +398,8 @@ impl DedupConfig {
         first_set_option(options).or_else(|| given_resources(&self.resources).next())
     }
 
-    /// Returns the criterion for stores of similar documents: the requested similarity, or by default the greatest of
-    /// the stores' minimum similarities. A lower similarity than that is refused.
+    /// Returns the criterion for stores of similar documents: the requested similarity, or by default the
+    /// greatest of the stores' minimum similarities. A lower similarity than that is refused.
     fn similar_store_criterion(&self, kind: InputKind, references: &ReferenceStores) -> Result<Criterion> {
         let default = (&SimilarityConfig::default(), &DistanceConfig::default());
         let (similar, distance) = match &self.comparison {
@@ -451,8 +454,9 @@ impl DedupConfig {
         Ok(())
     }
 
-    /// Returns the settings of the store that documents are added to, if it is a store of similar documents. The run may
-    /// create this store. Returns `None` if no documents are added, or if the store has only fingerprints.
+    /// Returns the settings of the store that documents are added to, if it is a store of similar documents.
+    /// The run may create this store. Returns `None` if no documents are added, or if the store has only
+    /// fingerprints.
     fn addition_settings(
         &self,
         criterion: Criterion,
@@ -485,9 +489,9 @@ impl DedupConfig {
         Ok(Some(if add.with_texts { made.with_texts() } else { made }))
     }
 
-    /// Returns the profile that turns texts into features to compare them: the profile of the stores, else the requested
-    /// profile. The default is the profile for code if all files are source code, else word shingles. Returns `None` if
-    /// texts are not compared.
+    /// Returns the profile that turns texts into features to compare them: the profile of the stores, else the
+    /// requested profile. The default is the profile for code if all files are source code, else word shingles.
+    /// Returns `None` if texts are not compared.
     fn text_profile(
         &self,
         criterion: Criterion,

@@ -57,9 +57,9 @@ impl SimilarSearch {
         MinHasher::new(profile)
     }
 
-    /// Chooses how many bands are joined and within which distance, so that the search of `distinct` unique documents
-    /// takes the least work. `recall` is the least probability of finding a pair whose similarity is exactly the
-    /// minimum.
+    /// Chooses how many bands are joined and within which distance, so that the search of `distinct` unique
+    /// documents takes the least work. `recall` is the least probability of finding a pair whose similarity is
+    /// exactly the minimum.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if no distance reaches the recall, or `recall` is not between 0 and 1.
@@ -68,10 +68,10 @@ impl SimilarSearch {
         Ok(band_search_plan::plan_band_search(self.min_similarity, recall, distinct)?.search)
     }
 
-    /// Returns the digests of `a` and `b`, the smaller one first, if the two documents are a candidate; else `None`.
-    /// `a` and `b` must be a pair that the join of `band` has found. The join must give a pair with equal bands twice,
-    /// in both orders, and any other pair once. Then the calls for all pairs of all joins return each candidate exactly
-    /// once.
+    /// Returns the digests of `a` and `b`, the smaller one first, if the two documents are a candidate; else
+    /// `None`. `a` and `b` must be a pair that the join of `band` has found. The join must give a pair with
+    /// equal bands twice, in both orders, and any other pair once. Then the calls for all pairs of all joins
+    /// return each candidate exactly once.
     pub fn candidate(
         &self,
         search: &BandSearch,
@@ -105,11 +105,11 @@ pub struct UniqueDocument<'a> {
 }
 
 /// Assigns representatives by stars, from all similar pairs of unique documents. A document is represented by
-/// the most preferred representative that is similar to it. If no representative is similar to it, the document is a
-/// representative itself.
+/// the most preferred representative that is similar to it. If no representative is similar to it, the document
+/// is a representative itself.
 ///
-/// The calls of [`push`](ComponentStars::push) must be grouped by connected component. For each component, first push
-/// all members, the most preferred one first. Then push the similar pairs of the component.
+/// The calls of [`push`](ComponentStars::push) must be grouped by connected component. For each component,
+/// first push all members, the most preferred one first. Then push the similar pairs of the component.
 ///
 /// ```
 /// use simstore_dedup::ComponentStars;
@@ -137,8 +137,8 @@ pub struct ComponentStars {
     members: Vec<u128>,
     /// Index of each member in `members`.
     indexes: HashMap<u128, u32>,
-    /// Similar pairs (worse, better, similarity). The two documents are given by their indexes in `members`; the better
-    /// one is preferred.
+    /// Similar pairs (worse, better, similarity). The two documents are given by their indexes in `members`;
+    /// the better one is preferred.
     pairs: Vec<(u32, u32, f64)>,
 }
 
@@ -167,9 +167,9 @@ impl ComponentStars {
         }
     }
 
-    /// Without `pair`, adds a member of a component. With `pair`, adds a similar pair: `member`, and the other member and
-    /// their similarity in `pair`. If `component` differs from that of the last call, returns the assignments of the
-    /// last component.
+    /// Without `pair`, adds a member of a component. With `pair`, adds a similar pair: `member`, and the other
+    /// member and their similarity in `pair`. If `component` differs from that of the last call, returns the
+    /// assignments of the last component.
     ///
     /// # Errors
     /// [`Error::Refused`] if the component has too many pairs; [`Error::BadArgument`] if a pair comes before
@@ -247,7 +247,7 @@ mod tests {
     use simstore_corpus::random::splitmix64;
 
     #[test]
-    fn what_cannot_be_asked_for_is_refused() {
+    fn impossible_searches_are_refused() {
         for similar in [0.0, -1.0, 1.1, f64::NAN] {
             assert!(SimilarSearch::new(similar).is_err());
         }

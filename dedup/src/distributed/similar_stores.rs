@@ -38,8 +38,8 @@ impl fmt::Debug for SimilarStores {
 }
 
 impl SimilarStores {
-    /// Opens the stores at `paths`, to find documents with a similarity of at least `similar`. If `similar` is `None`,
-    /// uses the minimum similarity that the stores were created for.
+    /// Opens the stores at `paths`, to find documents with a similarity of at least `similar`. If `similar` is
+    /// `None`, uses the minimum similarity that the stores were created for.
     ///
     /// # Errors
     /// The errors of [`run`](crate::run()) with the same options.
@@ -69,8 +69,9 @@ impl SimilarStores {
         self.min_hasher.profile()
     }
 
-    /// For each text, returns the index of a store and the stored document that is most similar to the text. Returns
-    /// `None` for a text without a similar stored document. Ties go to the first store, then to the smallest id.
+    /// For each text, returns the index of a store and the stored document that is most similar to the text.
+    /// Returns `None` for a text without a similar stored document. Ties go to the first store, then to the
+    /// smallest id.
     ///
     /// # Errors
     /// The errors of reading the stores.

@@ -11,9 +11,8 @@ use crate::documents::id_table::{IdTable, StringColumn};
 use simstore_corpus::Item;
 use simstore_io::{DocumentId, DocumentOptions, IdRef, Record};
 
-/// Block of documents, stored in columns. Row `i` has the fingerprint, the id, the sort key for the keep rule
-/// and the checksum of document `i` of the block. A block holds the whole corpus, consecutive documents, or a
-/// selection of documents.
+/// Block of documents: a table with one row per document. The columns are fingerprint, id, sort key for the
+/// keep rule, and checksum. A block holds the whole corpus, consecutive documents, or a selection of documents.
 #[derive(Clone, Debug)]
 pub(crate) struct DocumentBlock {
     /// One fingerprint per document; zero for a document without text.
@@ -21,9 +20,9 @@ pub(crate) struct DocumentBlock {
     /// Rows of the documents without text, ascending.
     pub(crate) empty: Vec<usize>,
     pub(crate) ids: IdTable,
-    /// Sort keys of the values that the keep rule compares; `None` if the rule compares no values.
+    /// Sort key of each document for the keep rule; `None` if the rule compares no values of documents.
     pub(crate) keys: Option<StringColumn<Vec<u8>>>,
-    /// Low 32 bits of the checksum of each document; `None` if the documents are not read again.
+    /// Low 32 bits of the checksum of each document; `None` if checksums are not needed.
     pub(crate) checksums: Option<Vec<u32>>,
 }
 
@@ -38,7 +37,7 @@ impl DocumentBlock {
         }
     }
 
-    /// Creates an empty block with the same columns.
+    /// Creates an empty block with the same columns as this one.
     pub(crate) fn empty_like(&self) -> Self {
         DocumentBlock::new(self.fingerprints.width(), self.keys.is_some(), self.checksums.is_some())
     }
@@ -55,8 +54,8 @@ impl DocumentBlock {
         each_width!(&mut self.fingerprints, all => all.push(Fingerprint::from_u128(fingerprint)));
     }
 
-    /// Appends fingerprints of a file. The first has the id and position `position` and is on line `line`;
-    /// the next ones count up.
+    /// Appends consecutive fingerprints of a file. The first fingerprint has the position `position`, the same
+    /// number as its id, and the line number `line`. All three count up by one for each further fingerprint.
     pub(crate) fn push_block<F: Fingerprint>(
         &mut self,
         fingerprints: &[F],
@@ -73,7 +72,7 @@ impl DocumentBlock {
         }
     }
 
-    /// Appends row `at` of another block, which has the same columns.
+    /// Appends row `at` of another block. Both blocks must have the same columns.
     pub(crate) fn push_from(&mut self, other: &DocumentBlock, at: usize) {
         self.ids.push_from(&other.ids, at);
         self.keys.iter_mut().zip(&other.keys).for_each(|(all, others)| all.push(others.get(at)));
@@ -144,7 +143,7 @@ impl<'a> DocumentRef<'a> {
         self.block.ids.location(self.index)
     }
 
-    /// Position in the input, from 0. Malformed records take positions too.
+    /// Position in the input, from 0. Malformed records are counted, too.
     pub(crate) fn position(&self) -> u64 {
         self.block.ids.position(self.index)
     }
@@ -160,7 +159,7 @@ impl<'a> DocumentRef<'a> {
         self.block.has_text(self.index).then(hex)
     }
 
-    /// Path of the file that holds the document.
+    /// Path of the input file that contains the document.
     pub(crate) fn file(&self) -> &'a Path {
         self.block.ids.file(self.index)
     }

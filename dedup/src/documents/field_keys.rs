@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug)]
 struct FieldNumber {
     float: f64,
-    /// Distinguishes integers that are equal as `f64`.
+    /// Exact value of an integer. Distinguishes integers that are equal as `f64`.
     integer: i128,
 }
 
@@ -40,8 +40,8 @@ fn is_moment(text: &str) -> bool {
     !text.is_empty() && !text.trim().parse::<f64>().is_ok_and(f64::is_nan)
 }
 
-/// Returns bytes that sort like moments, the newest first, as [`KeepRule::Newest`](crate::KeepRule::Newest)
-/// prefers them. Other programs can sort by them.
+/// Returns a byte string that sorts moments (dates and times) by preference, the newest first, as
+/// [`KeepRule::Newest`](crate::KeepRule::Newest) does. Other programs can sort documents by it.
 ///
 /// ```
 /// use simstore_dedup::moment_key;
@@ -65,8 +65,9 @@ pub fn moment_key(moment: &str) -> Vec<u8> {
     }
 }
 
-/// Returns bytes that sort like numbers, as [`KeepRule::Largest`](crate::KeepRule::Largest) or
-/// [`KeepRule::Smallest`](crate::KeepRule::Smallest) prefers them. Other programs can sort by them.
+/// Returns a byte string that sorts numbers by preference: the smallest number first if `is_smallest`, as
+/// [`KeepRule::Smallest`](crate::KeepRule::Smallest) does, else the largest first, as
+/// [`KeepRule::Largest`](crate::KeepRule::Largest) does. Other programs can sort documents by it.
 ///
 /// ```
 /// use simstore_dedup::number_key;
@@ -100,7 +101,7 @@ mod tests {
         a.float.total_cmp(&b.float).then(a.integer.cmp(&b.integer))
     }
 
-    /// Reference order of moments: missing ones first, then numbers by value, then texts bytewise.
+    /// Expected order of moments: missing values first, then numbers by value, then texts bytewise.
     fn compare_moments(a: &str, b: &str) -> Ordering {
         let rank = |text: &str, number: &Option<FieldNumber>| match number {
             _ if !is_moment(text) => 0,
@@ -116,7 +117,8 @@ mod tests {
         })
     }
 
-    /// Reference order of numbers by preference: the largest or the smallest first, other texts last.
+    /// Expected order of numbers by preference: the smallest first if `is_smallest`, else the largest first.
+    /// Texts that are no numbers come last.
     fn compare_numbers(a: &str, b: &str, is_smallest: bool) -> Ordering {
         match (FieldNumber::parse(a), FieldNumber::parse(b)) {
             (Some(x), Some(y)) if is_smallest => compare(&x, &y),

@@ -19,7 +19,8 @@ pub(crate) struct FileList {
 struct ListedFile {
     path: PathBuf,
     format: DocumentFormat,
-    /// `None` for a pipe, whose content is copied to a temporary file when it is read.
+    /// Size and times of the file at the start of the run. `None` for a pipe: it cannot change, because its
+    /// content is copied to a temporary file when it is read.
     state: Option<FileState>,
 }
 
@@ -73,7 +74,7 @@ impl FileList {
         (is_known && self.files.iter().all(|file| file.format == first)).then_some(first)
     }
 
-    /// Returns the first two files of different formats, not counting archives.
+    /// Returns two files with different formats, if there are any. Archives are not considered.
     pub(crate) fn mixed_formats(&self) -> Option<[(&Path, DocumentFormat); 2]> {
         let mut known = self.files.iter().filter(|file| file.format != DocumentFormat::Archive);
         let first = known.next()?;
@@ -81,7 +82,7 @@ impl FileList {
         Some([(&first.path, first.format), (&other.path, other.format)])
     }
 
-    /// Lists the input files again, and fails if the list differs.
+    /// Lists the input files again, and fails if the new list differs from this one.
     pub(crate) fn check_unchanged(&self, inputs: &Inputs) -> Result<()> {
         let now = FileList::read(inputs)?;
         let pairs = self.files.iter().zip(&now.files);

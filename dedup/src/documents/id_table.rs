@@ -13,8 +13,8 @@ use simstore_io::document::format_position;
 use simstore_io::document::{name_to_path, path_to_name};
 use simstore_io::{DocumentId, IdRef};
 
-/// Ids, input positions, files and lines of documents, one row per document, in input order. Regular
-/// sequences take almost no memory.
+/// Table with the id, input position, file and line of each document: one row per document, in input order.
+/// Columns that count up by one take almost no memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IdTable {
     count: usize,
@@ -32,11 +32,12 @@ enum IdValues {
     #[default]
     Positions,
     Numbers(Vec<u64>),
-    /// Ids as texts, and whether each id is a number.
+    /// Ids as texts, and for each id, whether it is a number.
     Texts(StringColumn, BitVec<u64>),
 }
 
-/// Column of numbers in runs that count up by one. Each run is stored as (first row, first number).
+/// Column of numbers, stored as runs. In a run, the numbers count up by one from row to row. Each run is stored as
+/// (first row, number in that row).
 #[derive(Clone, Debug, Default)]
 struct NumberRuns(Vec<(u64, u64)>);
 
@@ -47,7 +48,8 @@ impl NumberRuns {
         first.wrapping_add(at as u64 - from)
     }
 
-    /// Appends the number of row `at`. Rows must ascend; skipped rows continue the last run.
+    /// Sets the number of row `at`, which must come after all rows set so far. The rows in between continue the
+    /// last run.
     fn push(&mut self, at: usize, number: u64) {
         let next = self.0.last().map(|&(from, first)| first.wrapping_add(at as u64 - from));
         if next != Some(number) {
@@ -60,7 +62,7 @@ impl NumberRuns {
     }
 }
 
-/// Column of strings (or byte strings): all contents concatenated, and the end offset of each.
+/// Column of strings or byte strings: the concatenation of all strings, and the end offset of each string in it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StringColumn<T = String> {
     contents: T,
@@ -68,7 +70,7 @@ pub(crate) struct StringColumn<T = String> {
 }
 
 impl<T: AsRef<[u8]> + Index<Range<usize>>> StringColumn<T> {
-    /// Appends a string, given as its parts or bytes.
+    /// Appends a string, given as an iterator over its parts or bytes.
     pub(crate) fn push<S>(&mut self, string: impl IntoIterator<Item = S>)
     where
         T: Extend<S>,
@@ -92,8 +94,8 @@ impl<T: AsRef<[u8]> + Index<Range<usize>>> StringColumn<T> {
         file.push_records(self.ends.iter().map(|&end| end as u64))
     }
 
-    /// Reads the end offsets of `count` strings in `contents`. Fails if they are not ascending, or if `is_end`
-    /// rejects one.
+    /// Creates the column of `count` strings whose concatenation is `contents`. Reads the end offsets from
+    /// `file`, and fails if they are not ascending, or if `is_end` rejects one.
     pub(crate) fn read(
         contents: T,
         file: &mut SpillReader,
@@ -101,7 +103,8 @@ impl<T: AsRef<[u8]> + Index<Range<usize>>> StringColumn<T> {
         is_end: impl Fn(&T, usize) -> bool,
     ) -> Result<Self> {
         let ends: Vec<usize> = file.read_records::<u64>()?.into_iter().map(|end| end as usize).collect();
-        let is_sound = ends.len() == count && ends.is_sorted() && ends.iter().all(|&end| is_end(&contents, end));
+        let is_sound =
+            ends.len() == count && ends.is_sorted() && ends.iter().all(|&end| is_end(&contents, end));
         if is_sound { Ok(StringColumn { contents, ends }) } else { Err(file.changed_error()) }
     }
 }
@@ -112,8 +115,8 @@ const NUMBER_IDS: u64 = 1;
 const TEXT_IDS: u64 = 2;
 
 impl IdTable {
-    /// Appends one document for each of `positions`. Their ids count up from `first`, and their lines from
-    /// `line`.
+    /// Appends a row for each of `positions`. The ids of these documents count up from `first`, and their lines
+    /// from `line`. If `first` is a name, there must be a single position.
     pub(crate) fn push(&mut self, positions: Range<u64>, first: &DocumentId, path: &Arc<Path>, line: u64) {
         let more = positions.end - positions.start;
         if matches!(self.ids, IdValues::Positions) && *first != DocumentId::Number(positions.start) {
@@ -154,7 +157,8 @@ impl IdTable {
         self.push(position..position + 1, &other.id(at).into(), other.file(at), other.lines.get(at));
     }
 
-    /// Converts the id column to the next more general representation: positions, then numbers, then texts.
+    /// Converts the id column to the next more general representation: from positions to numbers, or from
+    /// numbers to texts.
     fn widen(&mut self) {
         match &self.ids {
             IdValues::Positions => {
@@ -180,24 +184,24 @@ impl IdTable {
         ids + self.positions.memory() + self.lines.memory() + files
     }
 
-    /// Returns the input position of a row. Malformed records take positions too.
+    /// Returns the input position of the document in a row. Malformed records are counted, too.
     pub(crate) fn position(&self, document: usize) -> u64 {
         self.positions.get(document)
     }
 
-    /// Returns the path of the file of a row.
+    /// Returns the path of the input file of the document in a row.
     pub(crate) fn file(&self, document: usize) -> &Arc<Path> {
         // The first file starts at row 0, so the partition point is at least 1.
         &self.files[self.files.partition_point(|&(first, _)| first <= document) - 1].1
     }
 
-    /// Returns the location of a row as `FILE:LINE`.
+    /// Returns the location of the document in a row as `FILE:LINE`.
     pub(crate) fn location(&self, document: usize) -> String {
         format_position(self.file(document), self.lines.get(document))
     }
 
-    /// Returns the id of a row as bytes. If the id is the path of the file, these are the original bytes of
-    /// the path, which may be invalid UTF-8.
+    /// Returns the id of the document in a row as bytes. If the id is the path of the file, returns the
+    /// original bytes of the path, which may be invalid UTF-8.
     pub(crate) fn id_bytes(&self, document: usize) -> Cow<'_, [u8]> {
         let path = self.file(document);
         match self.id(document) {

@@ -15,7 +15,7 @@ pub enum KeepRule {
     First,
     /// The document with the longest text.
     Longest,
-    /// The document with the smallest id. Numbers sort before names.
+    /// The document with the smallest id. Ids that are numbers are smaller than names.
     SmallestId,
     /// The document with the greatest value in this field. Numbers compare by value, and texts bytewise,
     /// which is the order of ISO 8601 dates in one time zone. Texts are greater than numbers.
@@ -43,8 +43,9 @@ impl KeepRule {
         matches!(self, KeepRule::Largest(_) | KeepRule::Smallest(_))
     }
 
-    /// Returns the sort key of the value that the rule compares. A preferred document has a smaller key. A
-    /// document without a value has a key of one byte. Returns `None` if the rule compares no values.
+    /// Returns the sort key of a document, from the size of its text in bytes or the value of its field. A
+    /// preferred document has a smaller key. A document without a value has a key of one byte. Returns `None`
+    /// if the rule compares no values.
     pub(crate) fn sort_key(&self, text_bytes: u64, field: Option<&str>) -> Option<Vec<u8>> {
         let field = field.unwrap_or_default();
         match self {
@@ -64,7 +65,8 @@ type FieldRule = fn(String) -> KeepRule;
 const FIELD_RULES: [(&str, FieldRule); 3] =
     [("newest:", KeepRule::Newest), ("largest:", KeepRule::Largest), ("smallest:", KeepRule::Smallest)];
 
-/// Names of all rules, as suggestions for a misspelled one. Rules with a field repeat the field of `rule`.
+/// Returns the names of all rules, as suggestions for the misspelled name `rule`. If `rule` names a field, the
+/// suggested rules with a field name the same field.
 fn rule_names(rule: &str) -> Vec<String> {
     let field = rule.split_once(':').map(|(_, field)| field).filter(|field| !field.is_empty());
     let field_rule = FIELD_RULES.iter().map(|(begin, _)| format!("{begin}{}", field.unwrap_or("FIELD")));

@@ -1,5 +1,5 @@
-//! The documents of a run as a table: fingerprints, ids, locations, and the values that `--keep` compares.
-//! The table is in memory; if it exceeds the memory budget, it is in temporary files.
+//! The *corpus*: a table of all documents of a run, with fingerprints, ids, locations, and the values that
+//! `--keep` compares. It is in memory, or if it exceeds the memory budget, in temporary files.
 
 pub(crate) mod block;
 pub(crate) mod field_keys;
@@ -31,26 +31,28 @@ use simstore_corpus::{Diagnostic, Item, Observer};
 use simstore_io::IdRef;
 use simstore_io::numbers::{format_bytes, format_count_of};
 
-/// Memory of a document of a lookup in bytes, besides its id and values.
+/// Memory of a document in a [`DocumentLookup`] in bytes, besides its id and its sort key.
 const LOOKUP_BYTES_PER_DOCUMENT: u64 = 64;
-/// Least number of documents of a lookup, for any budget.
+/// Least value of [`Corpus::max_lookup_documents`], however small the memory budget is.
 const MIN_LOOKUP_DOCUMENTS: usize = 1024;
-/// Memory of the MinHash signature of a document in bytes: the signature, the number of its unique document,
-/// and the join.
+/// Memory per document for comparing MinHash signatures, in bytes: the signature, the number of the unique
+/// document, and the join.
 const SIGNATURE_BYTES_PER_DOCUMENT: u64 = 132;
 
-/// A block that is written to disk has 1/16 of the budget, within the next two limits in bytes.
+/// A block that is written to disk has this fraction of the memory budget: 1/16.
 const BLOCK_BUDGET_DIVISOR: u64 = 16;
+/// Least size of a block that is written to disk, in bytes, even if this is a greater fraction of the budget.
 const MIN_BLOCK_BYTES: u64 = 1 << 16;
+/// Greatest size of a block that is written to disk, in bytes.
 const MAX_BLOCK_BYTES: u64 = 32 << 20;
 
-/// All documents of a run, in input order. A document takes the bytes of its fingerprint and its id, in
-/// memory or on disk. An id that equals the input position takes no space.
+/// Table of all documents of a run, in input order, in memory or on disk. A document takes little more than the
+/// bytes of its fingerprint and its id. An id that equals the input position takes no space.
 #[derive(Debug)]
 pub(crate) struct Corpus {
-    /// All documents, or those that are not on disk yet.
+    /// The documents in memory: all documents, or those that are not on disk yet.
     pub(crate) block: DocumentBlock,
-    /// Keep rule that computes the sort keys of the documents.
+    /// Keep rule that the sort keys of the documents are computed for.
     keep: KeepRule,
     storage: CorpusStorage,
     /// Number of documents without text.
@@ -62,16 +64,16 @@ pub(crate) struct Corpus {
     pub(crate) ids_are_positions: bool,
     /// Number of documents whose id is also the id of another document.
     pub(crate) repeated_ids: usize,
-    /// MinHash signatures, if documents are compared by similarity; until `take_signatures`.
+    /// MinHash signatures of the documents, if they are compared by similarity. `None` after `take_signatures`.
     signatures: Option<RowsWriter<SignatureRow>>,
 }
 
-/// Storage of the documents that are no longer in `Corpus::block`.
+/// Where the documents are stored.
 #[derive(Debug)]
 enum CorpusStorage {
-    /// All documents are in memory.
+    /// All documents are in memory, in `Corpus::block`.
     Memory,
-    /// The first documents are on disk, and more documents will be added.
+    /// The first documents are on disk, and the last ones in `Corpus::block`. More documents may follow.
     Spilling(Box<SpilledBlockWriter>),
     /// All documents are on disk.
     Disk(Box<SpilledCorpus>),
@@ -84,7 +86,7 @@ pub(crate) struct SpilledCorpus {
     pub(crate) workspace: Workspace,
 }
 
-/// Selected documents in memory, for random access by document number.
+/// Documents in memory, for random access by document number. They are all documents of the corpus or a selection.
 #[derive(Debug)]
 pub(crate) struct DocumentLookup<'a> {
     /// Numbers of the selected documents, ascending; `None` if the lookup has all documents.
@@ -93,8 +95,9 @@ pub(crate) struct DocumentLookup<'a> {
 }
 
 impl Corpus {
-    /// Creates an empty corpus. Documents need checksums if they are read a second time, or if a later run
-    /// has to recognize them.
+    /// Creates an empty corpus. `with_checksums` must be set if the documents are read a second time, or if a
+    /// later run has to recognize them. `signatures` is the writer for MinHash signatures, if documents are
+    /// compared by similarity.
     pub(crate) fn new(
         width: Width,
         keep: &KeepRule,
@@ -127,8 +130,8 @@ impl Corpus {
         Ok(())
     }
 
-    /// Appends fingerprints of a file. The first has the id and position `position` and is on line `line`;
-    /// the next ones count up.
+    /// Appends consecutive fingerprints of a file. The first fingerprint has the position `position`, the same
+    /// number as its id, and the line number `line`. All three count up by one for each further fingerprint.
     pub(crate) fn push_block<F: Fingerprint>(
         &mut self,
         fingerprints: &[F],
@@ -139,9 +142,9 @@ impl Corpus {
         self.block.push_block(fingerprints, position, path, line);
     }
 
-    /// Estimated memory for comparing all documents in memory, in bytes. A fingerprint is stored in the
-    /// corpus, in the sorted list and in the buffers of the join. Together with its cluster number, it takes
-    /// 3.5 times its size.
+    /// Estimated memory for comparing all documents in memory, in bytes. A fingerprint takes 3.5 times its
+    /// size: it is in the corpus, in the sorted list, and in the buffers of the join, and it has a cluster
+    /// number.
     pub(crate) fn memory(&self) -> u64 {
         let fingerprints = self.block.len() as u64 * self.block.fingerprint_bytes();
         // If documents are compared by similarity, fingerprints are stored but not joined.
@@ -153,7 +156,7 @@ impl Corpus {
         fingerprints + signatures + self.block.memory_besides_fingerprints()
     }
 
-    /// Moves documents to disk if a comparison in memory would exceed the budget.
+    /// Moves documents to disk if comparing all documents in memory would exceed the memory budget.
     pub(crate) fn spill_beyond_budget(
         &mut self,
         workspace: &Workspace,
@@ -187,8 +190,8 @@ impl Corpus {
         }
     }
 
-    /// Moves the documents in memory to disk, in blocks of `most` bytes. A block is small because it is read
-    /// as a whole.
+    /// Moves the documents in memory to disk, in blocks of about `most` bytes, except for a last incomplete
+    /// block. Blocks are small, because a block is always read as a whole.
     fn spill(&mut self, most: u64, temporary: &Arc<TemporaryFolder>) -> Result<SpilledBlockWriter> {
         let mut writer = SpilledBlockWriter::new(self.width(), temporary)?;
         let mut next = self.block.empty_like();
@@ -204,7 +207,7 @@ impl Corpus {
         Ok(writer)
     }
 
-    /// Updates `ids_are_numbers` and `ids_are_positions` for the documents in memory.
+    /// Updates `ids_are_numbers` and `ids_are_positions` with the documents in memory.
     fn check_ids(&mut self) {
         self.ids_are_numbers &= self.block.ids.are_numbers();
         self.ids_are_positions &= self.block.ids.are_positions();
@@ -240,8 +243,8 @@ impl Corpus {
         self.signatures.take().map(RowsWriter::finish).transpose()
     }
 
-    /// Loads documents for random access. `documents` must be ascending. If the corpus is in memory, the
-    /// lookup borrows all of it.
+    /// Loads the documents with the numbers `documents` for random access. The numbers must be ascending. If
+    /// the corpus is in memory, nothing is loaded, and the lookup has all documents.
     pub(crate) fn lookup(
         &self,
         documents: Vec<usize>,
@@ -267,8 +270,8 @@ impl Corpus {
         Ok(DocumentLookup { documents: Some(documents), block: Cow::Owned(block) })
     }
 
-    /// Maximum number of documents of one lookup, so that it fits in its share of the memory. `usize::MAX` if
-    /// the corpus is in memory.
+    /// Maximum number of documents for one call of [`lookup`](Corpus::lookup), so that they fit in their share
+    /// of the memory. `usize::MAX` if the corpus is in memory.
     pub(crate) fn max_lookup_documents(&self) -> usize {
         let Some(SpilledCorpus { blocks, workspace }) = self.spilled() else { return usize::MAX };
         let bytes_per_document =
@@ -282,7 +285,7 @@ impl Corpus {
         self.block.fingerprints.width()
     }
 
-    /// Formats a fingerprint of the width of this corpus in hexadecimal.
+    /// Formats a fingerprint in hexadecimal, with the number of digits for the width of this corpus.
     pub(crate) fn to_hex(&self, fingerprint: u128) -> String {
         each_width!(self.width(), type F => F::from_u128(fingerprint).to_hex())
     }

@@ -20,7 +20,8 @@ pub(crate) enum PreferenceRanks {
 }
 
 impl PreferenceRanks {
-    /// Ranks all documents of a corpus, or the documents with the ascending numbers `selection`.
+    /// Ranks all documents of a corpus. If `selection` is set, ranks only the documents with these numbers,
+    /// which must be ascending.
     pub(crate) fn new(
         corpus: &Corpus,
         keep: &KeepRule,
@@ -73,8 +74,8 @@ pub(crate) enum PreferenceRankCursor<'a> {
 }
 
 impl PreferenceRankCursor<'_> {
-    /// Returns the rank of a document. Documents must be requested in ascending order. If a selection is
-    /// ranked, `document` is an index into the selection.
+    /// Returns the rank of a document. Documents must be requested in ascending order. If only a selection of
+    /// documents was ranked, `document` is an index into this selection.
     pub(crate) fn rank(&mut self, document: u32) -> Result<u32> {
         let PreferenceRankCursor::Ordered { ranks, next } = self else { return Ok(document) };
         while *next < document {
@@ -85,7 +86,8 @@ impl PreferenceRankCursor<'_> {
     }
 }
 
-/// Returns the sort key of a document: preferred documents have smaller keys. Ties have equal keys.
+/// Returns the sort key of a document for the keep rule. A preferred document has a smaller key; equally preferred
+/// documents have equal keys.
 fn document_key(document: &DocumentRef<'_>) -> Vec<u8> {
     if let Some(keys) = &document.block.keys {
         return keys.get(document.index).to_vec();
@@ -94,7 +96,7 @@ fn document_key(document: &DocumentRef<'_>) -> Vec<u8> {
     id_key(document.id())
 }
 
-/// Returns bytes that sort like ids: numbers by value, then names.
+/// Returns a sort key for an id. Keys sort bytewise: numbers by value, then names.
 fn id_key(id: IdRef<'_>) -> Vec<u8> {
     match id {
         IdRef::Number(number) => [0].into_iter().chain(number.to_be_bytes()).collect(),

@@ -12,16 +12,16 @@ use crate::workspace::Workspace;
 use simstore_corpus::Inputs;
 use simstore_io::{DocumentOptions, ReadProgress, Record, Records};
 
-/// Reads the records of a corpus a second time, in input order. Compares each record with the checksum of the
-/// first reading, also the records that are skipped.
+/// Reads the records of a corpus a second time, in input order. Compares the checksum of each record with that
+/// of the first reading, even for records that are not requested.
 pub(crate) struct DocumentRereader<'a> {
     records: std::iter::Zip<std::ops::RangeFrom<u64>, Records>,
     progress: Arc<ReadProgress>,
     options: &'a DocumentOptions,
     documents: DocumentCursor<'a>,
-    /// Number of the next document to compare.
+    /// Number of the next document to read.
     next: usize,
-    /// Number of all documents.
+    /// Number of documents in the corpus.
     count: usize,
     /// Folder of the part files, if the run can be resumed.
     parts: Option<&'a Path>,
@@ -41,7 +41,7 @@ impl<'a> DocumentRereader<'a> {
         }
     }
 
-    /// Progress of the reading.
+    /// Progress of the second reading.
     pub(crate) fn progress(&self) -> Arc<ReadProgress> {
         Arc::clone(&self.progress)
     }
@@ -49,7 +49,8 @@ impl<'a> DocumentRereader<'a> {
     /// Returns the record of a document. Documents must be requested in ascending order.
     ///
     /// # Errors
-    /// [`Error::Refused`] if this record or a skipped one has changed since the first reading.
+    /// [`Error::Refused`] if this record, or a record between the last requested one and this one, has changed
+    /// since the first reading.
     pub(crate) fn record(&mut self, number: usize) -> Result<Record> {
         loop {
             let document = self.documents.get(self.next)?;
@@ -70,18 +71,19 @@ impl<'a> DocumentRereader<'a> {
         }
     }
 
-    /// Compares the remaining records with their checksums.
+    /// Reads the remaining records, and compares their checksums.
     ///
     /// # Errors
-    /// As [`DocumentRereader::record`].
+    /// The errors of [`DocumentRereader::record`].
     pub(crate) fn finish(mut self) -> Result<()> {
         if self.next < self.count { self.record(self.count - 1).map(drop) } else { Ok(()) }
     }
 }
 
-/// Error for a record that has changed since the first reading. The first reading may have used an outdated
-/// part file: parts identify their files only by size, modification time, and checksums of both ends. So the
-/// parts of this file are removed, and the next run reads the file itself.
+/// Returns the error for a record that has changed since the first reading. Also removes the part files of its
+/// input file, so that the next run reads the file itself. The first reading may have used an outdated part
+/// file, because a part file identifies its input files only by size, modification time, and a checksum of both
+/// ends.
 fn file_changed_error(file: &Path, place: &str, parts: Option<&Path>) -> Error {
     let removed = match parts.map(|folder| (folder.display(), remove_parts_with_file(folder, file))) {
         None | Some((_, Ok(0))) => String::new(),

@@ -14,7 +14,7 @@ use simstore_corpus::Stage;
 const PROGRESS_BATCH: usize = 64;
 
 impl Corpus {
-    /// Returns all documents in blocks, in input order.
+    /// Returns all documents in input order, in blocks of consecutive documents.
     pub(crate) fn blocks(&self) -> Box<dyn Iterator<Item = Result<NumberedBlock<'_>>> + '_> {
         let Some(spilled) = self.spilled() else {
             let numbered = NumberedBlock { first: 0, block: Cow::Borrowed(&self.block) };
@@ -58,7 +58,8 @@ impl Corpus {
         Ok(())
     }
 
-    /// Maps and filters the documents, in input order.
+    /// Calls a function for each document in input order, and returns an iterator over the results that are not
+    /// `None`.
     pub(crate) fn filter_map<T>(
         &self,
         mut make: impl FnMut(DocumentRef<'_>) -> Result<Option<T>>,
@@ -72,8 +73,8 @@ impl Corpus {
         DocumentCursor { blocks: self.blocks(), numbered: None }
     }
 
-    /// Returns a hash of the ids, positions, fingerprints and checksums of all documents, which identifies
-    /// the corpus. Stores keep a hash of it, so it must not change.
+    /// Returns a hash that identifies the corpus: of the ids, positions, fingerprints and checksums of all
+    /// documents. It is a part of the run hash that stores keep, so later versions must compute the same one.
     pub(crate) fn checksum(&self) -> Result<u64> {
         let mut hash = Xxh3::new();
         self.visit(|document| {
@@ -97,13 +98,13 @@ impl Corpus {
 
 /// Block of consecutive documents.
 pub(crate) struct NumberedBlock<'a> {
-    /// Number of the first document.
+    /// Number of the first document of the block in the corpus.
     first: usize,
     pub(crate) block: Cow<'a, DocumentBlock>,
 }
 
 impl NumberedBlock<'_> {
-    /// Returns the document in a row of the block.
+    /// Returns the document in row `index` of the block.
     pub(crate) fn document(&self, index: usize) -> DocumentRef<'_> {
         DocumentRef { number: self.first + index, block: &self.block, index }
     }

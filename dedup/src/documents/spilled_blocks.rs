@@ -12,8 +12,9 @@ use simstore_corpus::spill::{SpillFile, SpillReader, SpillWriter, TemporaryFolde
 /// Number of fingerprints per read.
 const FINGERPRINTS_PER_READ: usize = 1 << 14;
 
-/// Writes blocks of documents to three temporary files: fingerprints, numbers of the documents without text,
-/// and the other columns. So fingerprints can be read without the other columns.
+/// Writes blocks of documents to three temporary files: one for the fingerprints, one for the numbers of the
+/// documents without text, and one for the other columns. So the fingerprints can be read without the other
+/// columns.
 #[derive(Debug)]
 pub(crate) struct SpilledBlockWriter {
     fingerprints: SpillWriter,
@@ -22,11 +23,11 @@ pub(crate) struct SpilledBlockWriter {
     pub(crate) index: SpilledBlockIndex,
 }
 
-/// Sizes of the blocks on disk. They stay in memory.
+/// Sizes of the blocks on disk. This index stays in memory.
 #[derive(Debug)]
 pub(crate) struct SpilledBlockIndex {
     pub(crate) documents: usize,
-    /// Number of documents, and number of documents without text, of each block.
+    /// For each block: number of documents, and number of documents without text.
     blocks: Vec<(usize, usize)>,
     width: Width,
 }
@@ -36,7 +37,7 @@ pub(crate) struct SpilledBlockIndex {
 pub(crate) struct SpilledBlocks {
     fingerprints: SpillFile,
     empty: SpillFile,
-    /// Ids, sort keys and checksums.
+    /// File with the ids, sort keys and checksums.
     pub(crate) metadata: SpillFile,
     pub(crate) index: SpilledBlockIndex,
 }
@@ -51,7 +52,7 @@ impl SpilledBlockWriter {
         })
     }
 
-    /// Appends a block.
+    /// Appends a block to the files.
     pub(crate) fn push(&mut self, block: &DocumentBlock) -> Result<()> {
         each_width!(&block.fingerprints, all => self.fingerprints.push_all(all))?;
         let first = self.index.documents;
@@ -79,7 +80,7 @@ impl SpilledBlockWriter {
 }
 
 impl SpilledBlocks {
-    /// Reads all blocks in order, each with the number of its first document.
+    /// Reads all blocks in order. An item is the number of the first document of a block, and the block.
     pub(crate) fn blocks(&self) -> Result<impl Iterator<Item = Result<(usize, DocumentBlock)>> + use<'_>> {
         let mut readers = [self.fingerprints.open()?, self.empty.open()?, self.metadata.open()?];
         let mut first = 0;
@@ -126,8 +127,8 @@ impl SpilledBlocks {
     }
 }
 
-/// Visits the slices of `items` between the indices `skipped`, which must ascend. Each call gets the index of
-/// the slice's first element.
+/// Visits all elements of `items` except those at the indices `skipped`, in slices of consecutive elements.
+/// `skipped` must be ascending. Each call gets the index of the first element of the slice, and the slice.
 pub(crate) fn visit_between<F>(
     items: &[F],
     skipped: &[usize],

@@ -25,28 +25,31 @@ use simstore_io::{DocumentId, InputFile};
 
 /// Maximum number of files in the sample, evenly spread over all files.
 const SAMPLED_FILES: usize = 16;
-/// Number of documents that are read from each sampled file.
+/// Number of documents that are read from each sampled file. More are read if the read buffer holds the whole
+/// file.
 const SAMPLED_DOCUMENTS_PER_FILE: u64 = 2000;
-/// Memory for a fingerprint as a multiple of its size: for the corpus, the sorted list, the join and the
+/// Memory for a fingerprint as a multiple of its size. It covers the corpus, the sorted list, the join and the
 /// clusters.
 const FINGERPRINT_MEMORY_FACTOR: f64 = 3.5;
 /// Memory for a document with a MinHash signature, in bytes.
 const SIGNATURE_MEMORY_BYTES: f64 = 144.0;
 /// Memory for an id that differs from the input position, in bytes, besides its text.
 const ID_MEMORY_BYTES: f64 = 12.0;
-/// Temporary files for a fingerprint as a multiple of its size, if documents spill to disk: once in the
-/// corpus, twice in the join.
+/// Space in temporary files for a fingerprint as a multiple of its size, if documents spill to disk. A
+/// fingerprint is written once in the corpus, and twice in the join.
 const FINGERPRINT_DISK_FACTOR: f64 = 3.0;
-/// Temporary files for a MinHash signature with a checksum, in bytes: once as a row, once in a part of the
-/// join.
+/// Space in temporary files for a MinHash signature with a checksum, in bytes. It is written once as a row of
+/// the corpus, and its bands once in a part of the join.
 const JOINED_SIGNATURE_DISK_BYTES: f64 = 160.0;
-/// Bytes of a document in a part file.
+/// Size of a document in a part file, in bytes.
 const PART_DOCUMENT_BYTES: f64 = 32.0;
-/// Bytes of a document with a MinHash signature in a part file.
+/// Size of a document with a MinHash signature in a part file, in bytes.
 const PART_SIGNATURE_BYTES: f64 = 120.0;
-/// Bytes of text of the first file that are fingerprinted to measure the memory of reading: a few batches.
+/// Size of the text that is fingerprinted to measure the memory of reading, in bytes. It comes from the start
+/// of the first file, and fills a few batches.
 const MEASURED_TEXT_BYTES: u64 = 24 << 20;
-/// Memory of the program and of reading in bytes, if the system does not report the peak memory.
+/// Assumed memory of the program and of reading in bytes. Used if the system does not report the peak memory of
+/// the process.
 const DEFAULT_READING_MEMORY_BYTES: u64 = 64 << 20;
 
 /// Result of a dry run.
@@ -56,18 +59,18 @@ pub struct Estimate {
     pub files: usize,
     /// Size of all files on disk in bytes.
     pub bytes: u64,
-    /// Numbers and sizes of the files, by the name of their format.
+    /// Number and size of the files of each format, by the name of the format.
     pub formats: BTreeMap<String, FormatTotals>,
     /// Number of pipes and other inputs whose size is unknown until they are read.
     pub pipes: usize,
-    /// Estimated number of documents, from the first documents of the sampled files.
+    /// Estimated number of documents. It follows from the first documents of the sampled files.
     pub documents: u64,
     /// Estimated size of all texts in bytes; 0 for fingerprints.
     pub text_bytes: u64,
-    /// Estimated peak memory of the process in bytes. Documents that spill to disk take no more than the
-    /// budget.
+    /// Estimated peak memory of the process in bytes. If documents spill to disk, they take no more memory than
+    /// `budget_of_documents`.
     pub memory: u64,
-    /// Memory that fingerprints and ids would take without a budget, in bytes.
+    /// Memory that fingerprints and ids would take without a memory limit, in bytes.
     pub memory_of_documents: u64,
     /// Threshold for near-duplicates.
     #[serde(flatten)]
@@ -78,12 +81,12 @@ pub struct Estimate {
     /// Memory limit of the run in bytes: [`DedupConfig::memory`], else the available memory; `None` if the
     /// system does not report it.
     pub budget: Option<u64>,
-    /// Share of the memory limit for documents, in bytes.
+    /// Share of the memory limit that is for documents, in bytes.
     pub budget_of_documents: Option<u64>,
-    /// Whether documents spill to disk, because they need more than the budget.
+    /// Whether documents spill to disk, because they need more than their share of the memory limit.
     pub spills: bool,
-    /// Estimated maximum size of temporary files in bytes, for spilled documents and listed pairs. The texts
-    /// to compare take additional space.
+    /// Estimated maximum size of the temporary files for spilled documents and listed pairs, in bytes. The
+    /// features of the texts that are compared take additional space.
     pub disk_of_temporary: u64,
     /// Number of part files that [`DedupConfig::resume`] would make. Shards divide these parts among them.
     pub parts: usize,
@@ -107,7 +110,7 @@ pub struct FormatTotals {
     pub bytes: u64,
 }
 
-/// Totals of the sampled documents. `input_bytes` is the number of bytes read from the files.
+/// Totals over the sampled documents. `input_bytes` is the number of bytes in the files that these documents take.
 #[derive(Default)]
 struct FileSample {
     documents: f64,
@@ -117,7 +120,7 @@ struct FileSample {
 }
 
 impl FileSample {
-    /// Reads the first documents of a file.
+    /// Reads the first documents of a file, and adds them to the totals.
     fn add(&mut self, file: &InputFile, inputs: &Inputs, stage: &Stage<'_>) -> Result<()> {
         let (mut reader, options) = (inputs.with_paths(vec![file.path.clone()]).records(), inputs.options());
         let progress = reader.progress();
@@ -151,8 +154,9 @@ impl FileSample {
         Ok(())
     }
 
-    /// Scales the totals to an estimate, without texts, parts and outputs. A document takes `memory` bytes of
-    /// memory, or `disk` bytes of temporary files, besides its id.
+    /// Creates an estimate from these totals, which must be those of all documents. Fields for texts, part
+    /// files and outputs stay empty. A document takes `memory` bytes of memory or, if documents spill, `disk`
+    /// bytes of temporary files, besides its id.
     fn estimate(
         &self,
         config: &DedupConfig,
@@ -188,7 +192,7 @@ impl FileSample {
     }
 }
 
-/// Returns an error unless it is a malformed input that the run would skip.
+/// Returns `Ok` for the error of a malformed input that the run would skip; returns any other error.
 fn ignore_skipped_error(error: Error, inputs: &Inputs) -> Result<()> {
     match error {
         Error::BadInput { .. } if inputs.skips_malformed() => Ok(()),
@@ -196,8 +200,8 @@ fn ignore_skipped_error(error: Error, inputs: &Inputs) -> Result<()> {
     }
 }
 
-/// Measures the memory of the program and of reading, in bytes: batches on all cores, and dictionaries.
-/// Fingerprints the start of a file like a run.
+/// Measures the memory of the program and of reading, in bytes: it includes dictionaries, and batches on all
+/// cores. To measure it, fingerprints the start of a file as a run does.
 fn measure_reading_memory<F: Fingerprint>(
     file: Option<&InputFile>,
     inputs: &Inputs,
@@ -226,7 +230,7 @@ fn peak_memory() -> Option<u64> {
 }
 
 /// Estimates the number of documents, the memory and the disk space of a run, from the first documents of
-/// some files. The estimate is too low for compressed files of fingerprints.
+/// some files. For compressed files of fingerprints, the estimate is too low.
 ///
 /// # Errors
 /// - [`Error::Cancelled`] if the observer cancels.
@@ -243,8 +247,8 @@ pub fn estimate(config: &DedupConfig, inputs: &Inputs, observer: &dyn Observer) 
     }
 }
 
-/// Estimates a run on files of fingerprints. The number of fingerprints of a raw file follows from its size.
-/// For a file of lines it is estimated from the first lines.
+/// Estimates a run on files of fingerprints. The number of fingerprints in a raw file follows from its size.
+/// The number in a file with a fingerprint per line is estimated from the first lines.
 fn estimate_fingerprints<F: Fingerprint>(
     resolved: &ResolvedConfig,
     config: &DedupConfig,

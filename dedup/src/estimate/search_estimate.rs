@@ -1,9 +1,9 @@
-//! Estimate of the search for similar texts: searches a sample, and extrapolates the number of candidates and
-//! the time.
+//! Estimate of the search for similar texts. Searches a sample of the documents, and extrapolates the number of
+//! candidates and the time.
 //!
-//! Documents of one template that are just below the threshold form a dense group: each is a candidate of all
-//! others, and none is a duplicate. Similar pairs in a dense group are found by rare shingles, so that few
-//! pairs are compared.
+//! Documents of one template whose similarity is just below the threshold form a *dense group*: each pair of
+//! them is near, but none is a duplicate. Similar pairs in a dense group are found by rare shingles, so that
+//! few pairs are compared.
 
 use serde::Serialize;
 use simstore::Result;
@@ -27,12 +27,13 @@ use simstore_corpus::{Inputs, Observer};
 use simstore_io::InputFile;
 use simstore_io::output::UnfinishedOutputs;
 
-/// Maximum number of documents in the sample. In the worst case all pairs of them are candidates.
+/// Maximum number of documents in the sample. It is small, because in the worst case all pairs of them are
+/// candidates.
 const MAX_SAMPLE_DOCUMENTS: usize = 1024;
 /// Maximum size of the texts in the sample, in bytes.
 const MAX_SAMPLE_BYTES: usize = 64 << 20;
-/// Number of evenly spread sections that are sampled, divided by the number of sampled files. A file has
-/// several only if its format can be read from the middle.
+/// Total number of sections that are sampled. They are divided equally among the sampled files, and evenly
+/// spread over each file. A file whose format cannot be read from the middle has a single section.
 const SAMPLED_SECTIONS: usize = 64;
 
 /// Time to compare two texts by their shingles, in seconds on one core.
@@ -43,8 +44,8 @@ const DENSE_MEMBER_SECONDS: f64 = 60e-6;
 const DENSE_PAIR_SECONDS: f64 = 6e-9;
 
 /// Estimate of the search for similar texts. A MinHash signature of 512 bits consists of 8 bands of 64 bits.
-/// Pairs of documents with a joined band within `distance` bits, and the whole signatures within `total`
-/// bits, are candidates. The texts of candidates are compared.
+/// Two documents are a candidate if one of the joined bands differs in at most `distance` bits, and the whole
+/// signatures differ in at most `total` bits. The texts of candidates are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SearchEstimate {
     /// Minimum similarity of near-duplicates, from 0 to 1.
@@ -54,21 +55,21 @@ pub struct SearchEstimate {
     pub recall: f64,
     /// Probability of finding a pair whose similarity is halfway between the minimum and 1.
     pub recall_of_closer: f64,
-    /// Number of bands of a signature.
+    /// Number of bands in a signature.
     #[serde(rename = "sketches")]
     pub bands: usize,
-    /// Number of bands that are joined.
+    /// Number of bands that are joined: the first ones of each signature.
     pub joined: usize,
-    /// Largest distance of a joined band, in bits.
+    /// Maximum distance of a joined band of two candidates, in bits.
     pub distance: u32,
-    /// Largest distance of the whole signatures, in bits.
+    /// Maximum distance of the whole signatures of two candidates, in bits.
     pub total: u32,
     /// Expected number of pairs of unrelated documents whose signatures are compared.
     pub unrelated_pairs: f64,
     /// Number of documents in the sample.
     pub sampled: u64,
-    /// Estimated number of documents in dense groups, such as pages of one template. They are compared by
-    /// their rare shingles.
+    /// Estimated number of documents in dense groups, such as pages of one template. Similar pairs of them are
+    /// found by their rare shingles.
     #[serde(rename = "crowded")]
     pub dense_documents: u64,
     /// Estimated number of pairs of documents whose texts are compared.
@@ -136,7 +137,7 @@ impl<'a> SearchSample<'a> {
         self.documents == MAX_SAMPLE_DOCUMENTS || self.bytes > MAX_SAMPLE_BYTES
     }
 
-    /// Adds the first `most` documents of inputs.
+    /// Adds the first `most` documents of `inputs` to the sample, until it is full.
     fn add(&mut self, inputs: &Inputs, most: usize, stage: &Stage<'_>) -> Result<()> {
         let options = inputs.options();
         for record in inputs.records().take(most) {
@@ -156,8 +157,8 @@ impl<'a> SearchSample<'a> {
     }
 }
 
-/// Estimates the search of `documents` documents in files, from the search of a sample. Also returns the size
-/// of temporary files for similar pairs, in bytes.
+/// Estimates the search of all documents in `files`, from the search of a sample. `documents` is the number of all
+/// documents. Also returns the size of the temporary files for similar pairs, in bytes.
 pub(crate) fn estimate_search(
     least: f64,
     resolved: &ResolvedConfig,

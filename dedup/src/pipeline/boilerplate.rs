@@ -26,8 +26,9 @@ pub struct Boilerplate {
     /// Number of examined duplicates, a sample spread evenly over all duplicates.
     #[serde(rename = "looked_at")]
     pub examined: usize,
-    /// Number of examined duplicates that share mostly boilerplate with their representative: more than half of the
-    /// shared features are boilerplate. A feature is boilerplate if at least nine of ten sampled documents have it.
+    /// Number of examined duplicates that share mostly boilerplate with their representative: more than half of
+    /// the shared features are boilerplate. A feature is boilerplate if at least nine of ten sampled documents
+    /// have it.
     #[serde(rename = "mostly")]
     pub mostly_boilerplate: usize,
 }
@@ -61,8 +62,9 @@ fn spread(count: usize) -> impl Iterator<Item = usize> {
     (0..sampled).map(move |at| at * count / sampled)
 }
 
-/// Examines a sample of the duplicates in `assignments`. The features that at least nine of ten documents of `sample`
-/// have are boilerplate. Returns `None` if `sample` or `assignments` is too small, or if there is no boilerplate.
+/// Examines a sample of the duplicates in `assignments`. The features that at least nine of ten documents of
+/// `sample` have are boilerplate. Returns `None` if `sample` or `assignments` is too small, or if there is no
+/// boilerplate.
 pub(crate) fn boilerplate(
     sample: &[u32],
     assignments: &Rows<AssignmentRow>,

@@ -1,8 +1,8 @@
 //! The stages of a run by similarity: candidates, verification, representatives.
 //!
-//! Candidates are pairs of unique documents with [near bands](crate::pipeline::candidates). Their features are then
-//! [compared exactly](crate::pipeline::verify). So every reported pair is similar, and a formula gives the recall
-//! ([`BandSearch::recall`](simstore_text::BandSearch::recall)).
+//! Candidates are pairs of unique documents with [near bands](crate::pipeline::candidates). Their features are
+//! then [compared exactly](crate::pipeline::verify). So every reported pair is similar, and a formula gives the
+//! recall ([`BandSearch::recall`](simstore_text::BandSearch::recall)).
 
 use bitvec::vec::BitVec;
 use simstore::Result;
@@ -59,11 +59,11 @@ pub(crate) struct SimilarityStages<'a> {
     /// Signatures of all documents, in document order.
     pub(crate) signatures: &'a Rows<SignatureRow>,
     pub(crate) uniques: &'a UniqueDocuments,
-    /// Unique documents that are similar to a stored document. If pairs are listed, their pairs are listed, too. But
-    /// they do not represent other documents, and no input document represents them.
+    /// Unique documents that are similar to a stored document. If pairs are listed, their pairs are listed,
+    /// too. But they do not represent other documents, and no input document represents them.
     pub(crate) excluded: &'a AtomicBitSet,
-    /// Number of unique documents that determines how many bands are joined. A dry run, which searches only a sample,
-    /// sets it to the number of documents of the whole corpus.
+    /// Number of unique documents that determines how many bands are joined. A dry run, which searches only a
+    /// sample, sets it to the number of documents of the whole corpus.
     pub(crate) count: usize,
     pub(crate) source: FeatureSource<'a>,
     /// Folder that keeps the results of stages for `--resume`; `None` without that option.
@@ -77,8 +77,9 @@ pub(crate) struct SimilarityResult {
     pub(crate) assignments: Assignments,
     /// All similar pairs, if they are listed; else empty.
     pub(crate) pairs: Rows<ScoredPair>,
-    /// Most similar kept document of each represented unique document, if that document is not its representative. If
-    /// the run keeps no document of a cluster, the most similar other document of each unique document.
+    /// Most similar kept document of each represented unique document, if that document is not its
+    /// representative. If the run keeps no document of a cluster, the most similar other document of each
+    /// unique document.
     pub(crate) nearest: Rows<ScoredPair>,
     /// Number of verified pairs of unique documents, and number of those that were rejected.
     pub(crate) compared: (u64, u64),
@@ -102,8 +103,8 @@ impl SimilarityResult {
 }
 
 impl SimilarityStages<'_> {
-    /// Runs all stages: finds candidates, verifies them and assigns representatives. Loads the results that an earlier
-    /// run has saved, if any.
+    /// Runs all stages: finds candidates, verifies them and assigns representatives. Loads the results that an
+    /// earlier run has saved, if any.
     pub(crate) fn run(&self) -> Result<SimilarityResult> {
         let search =
             band_search_plan::plan_band_search(self.options.min_similarity, self.options.recall, self.count)?
@@ -192,8 +193,8 @@ impl SimilarityStages<'_> {
         Ok(SimilarityResult { assignments, pairs, nearest, compared: counts, groups, boilerplate })
     }
 
-    /// Returns the folder of stage files, and the headers that identify the results of the two stages: candidates and
-    /// representatives. Returns `None` if results are not saved.
+    /// Returns the folder of stage files, and the headers that identify the results of the two stages:
+    /// candidates and representatives. Returns `None` if results are not saved.
     fn stage_keys(&self, rule: &CandidateRule) -> Result<Option<(StageCheckpoints<'_>, [StageHeader; 2])>> {
         let Some(checkpoints) = self.checkpoints else { return Ok(None) };
         let mut hash = Xxh3::new();
@@ -300,8 +301,8 @@ impl SimilarityStages<'_> {
     }
 
     /// Returns the best documents of all unique documents whose features may be needed, in ascending order, as
-    /// [`FeatureReader::features`] takes them: each item is the number of the document twice, in the corpus and in the
-    /// feature file.
+    /// [`FeatureReader::features`] takes them: each item is the number of the document twice, in the corpus and
+    /// in the feature file.
     ///
     /// [`FeatureReader::features`]: crate::pipeline::features::FeatureReader::features
     fn documents_to_verify(

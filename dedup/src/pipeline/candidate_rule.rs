@@ -13,7 +13,8 @@ pub(crate) struct CandidateRule {
 }
 
 impl CandidateRule {
-    /// Whether two documents, found by the join of `band`, are a candidate that the join of no earlier band has found.
+    /// Whether two documents, found by the join of `band`, are a candidate that the join of no earlier band has
+    /// found.
     #[inline]
     pub(crate) fn is_new(&self, a: &SignatureRow, b: &SignatureRow, band: usize) -> bool {
         is_first_found_by(&self.search, &a.bands, &b.bands, band)
@@ -30,8 +31,8 @@ impl CandidateRule {
     }
 }
 
-/// Whether two signatures are within the maximum distance for whole signatures, and no band before `band` is within the
-/// maximum distance for bands. Then `band` is the first band whose join finds the pair.
+/// Whether two signatures are within the maximum distance for whole signatures, and no band before `band` is
+/// within the maximum distance for bands. Then `band` is the first band whose join finds the pair.
 #[inline]
 pub(crate) fn is_first_found_by(
     search: &BandSearch,
@@ -44,8 +45,8 @@ pub(crate) fn is_first_found_by(
         && (0..BANDS).map(distance).sum::<u32>() <= search.signature_distance
 }
 
-/// Whether two documents with `a` and `b` features can have a Jaccard similarity of at least `min_similarity`. It is
-/// greatest if the document with more features has all features of the other one.
+/// Whether two documents with `a` and `b` features can have a Jaccard similarity of at least `min_similarity`.
+/// It is greatest if the document with more features has all features of the other one.
 #[inline]
 pub(crate) fn may_be_similar(a: u32, b: u32, min_similarity: f64) -> bool {
     f64::from(a.min(b)) >= f64::from(a.max(b)) * min_similarity - 1e-9

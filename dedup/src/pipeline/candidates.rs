@@ -1,11 +1,12 @@
-//! Candidates: pairs of unique documents with near signatures. The first few bands of the signatures are joined, one
-//! band after the other: a join finds all pairs whose values of this band are near. Then the whole signatures of
-//! these pairs are compared.
+//! Candidates: pairs of unique documents with near signatures. The first few bands of the signatures are
+//! joined, one band after the other: a join finds all pairs whose values of this band are near. Then the whole
+//! signatures of these pairs are compared.
 //!
-//! If the signatures are in memory, they are compared as soon as a join finds a pair, and a pair that a join of an
-//! earlier band has found is skipped. If the signatures are on disk, they are compared after all joins. If the join
-//! of a band is too large for the memory, its rows are divided into *parts*, which are files that are joined one at
-//! a time. One division does not bring all near rows together, so there are several, called *tables*.
+//! If the signatures are in memory, they are compared as soon as a join finds a pair, and a pair that a join of
+//! an earlier band has found is skipped. If the signatures are on disk, they are compared after all joins. If
+//! the join of a band is too large for the memory, its rows are divided into *parts*, which are files that are
+//! joined one at a time. One division does not bring all near rows together, so there are several, called
+//! *tables*.
 //!
 //! In a *dense group*, each document is near many others. Pairs of two members of dense groups are no candidates.
 //! Instead, a [search by rare features](crate::pipeline::dense_groups) finds the similar pairs of members.
@@ -34,8 +35,9 @@ const DENSE_PAIRS_PER_MEMBER: usize = 64;
 const MAX_PAIRS_PER_DOCUMENT: u16 = 1024;
 /// Maximum number of parts of a join. The files of all parts are written at the same time.
 const MAX_PARTS: u64 = 512;
-/// Memory of a join per unique document, in bytes: the value of the band and the number of the document, the start of
-/// the rows with each value, the memory of the join itself, and a reserve for parts that are larger than others.
+/// Memory of a join per unique document, in bytes: the value of the band and the number of the document, the
+/// start of the rows with each value, the memory of the join itself, and a reserve for parts that are larger
+/// than others.
 const JOINED_BAND_BYTES: u64 = 64;
 /// Maximum size of the write buffer of a part, in bytes.
 const MAX_BUFFER_BYTES: u64 = 1 << 18;
@@ -92,15 +94,16 @@ impl BandJoin<'_> {
         Ok(JoinedCandidates { candidates, dense_members })
     }
 
-    /// Returns the signatures of all documents, and the best document of each unique document. Returns `None` if one
-    /// of the two is on disk.
+    /// Returns the signatures of all documents, and the best document of each unique document. Returns `None`
+    /// if one of the two is on disk.
     #[inline]
     fn in_memory(&self) -> Option<(&[SignatureRow], &[u32])> {
         self.signatures.as_slice().zip(self.uniques.best_documents().as_slice())
     }
 
-    /// Whether two unique documents, found by the join of `band`, are a candidate that the join of no earlier band has
-    /// found. Always true if the signatures are on disk, because [`filter_pairs`](Self::filter_pairs) checks them later.
+    /// Whether two unique documents, found by the join of `band`, are a candidate that the join of no earlier
+    /// band has found. Always true if the signatures are on disk, because [`filter_pairs`](Self::filter_pairs)
+    /// checks them later.
     #[inline]
     fn is_new(&self, a: u32, b: u32, band: usize) -> bool {
         let Some((rows, best)) = self.in_memory() else { return true };
@@ -139,8 +142,8 @@ impl BandJoin<'_> {
         Ok(())
     }
 
-    /// Returns rows (value of `band`, unique document) for the unique documents in `bests`. If `part` names a table,
-    /// the rows are divided into its parts on disk; otherwise all rows are together in memory.
+    /// Returns rows (value of `band`, unique document) for the unique documents in `bests`. If `part` names a
+    /// table, the rows are divided into its parts on disk; otherwise all rows are together in memory.
     fn parts(
         &self,
         bests: &Rows<(u32, u32)>,
@@ -163,9 +166,9 @@ impl BandJoin<'_> {
         files.into_iter().map(|file| Ok(Rows::from_file(file.finish()?))).collect()
     }
 
-    /// Removes repeated pairs, and pairs of two members of dense groups: some of these were collected before it was
-    /// known that both are members. Also removes pairs whose signatures are too far apart, unless `is_checked` says
-    /// that the signatures were compared before.
+    /// Removes repeated pairs, and pairs of two members of dense groups: some of these were collected before it
+    /// was known that both are members. Also removes pairs whose signatures are too far apart, unless
+    /// `is_checked` says that the signatures were compared before.
     fn filter_pairs(
         &self,
         pairs: &Rows<Candidate>,
@@ -222,8 +225,9 @@ impl BandJoin<'_> {
         Ok(())
     }
 
-    /// Joins one band: sorts `ordered`, and adds the candidates with near values to `found`. `ordered` has rows (value
-    /// of the band, unique document) in any order: all rows, or the rows in one part of the table that `part` names.
+    /// Joins one band: sorts `ordered`, and adds the candidates with near values to `found`. `ordered` has rows
+    /// (value of the band, unique document) in any order: all rows, or the rows in one part of the table that
+    /// `part` names.
     fn join(
         &self,
         mut ordered: Vec<(u64, u32)>,
@@ -273,9 +277,10 @@ impl BandJoin<'_> {
         first_error(joined, &failed)
     }
 
-    /// Adds candidates to `found`. Each item of `values` has the rows with one value of the band, and optionally the
-    /// rows with a second, near value. With a second value, pairs one row of each; without, pairs the rows with the
-    /// first value. If a value has too many rows, marks their documents as members of dense groups instead.
+    /// Adds candidates to `found`. Each item of `values` has the rows with one value of the band, and
+    /// optionally the rows with a second, near value. With a second value, pairs one row of each; without,
+    /// pairs the rows with the first value. If a value has too many rows, marks their documents as members of
+    /// dense groups instead.
     fn add_pairs<'v>(
         &self,
         values: impl Iterator<Item = (&'v [(u64, u32)], Option<&'v [(u64, u32)]>)>,
@@ -333,9 +338,9 @@ struct PairCollector {
 }
 
 impl PairCollector {
-    /// Counts one more pair of a unique document. If it now has more than [`MAX_PAIRS_PER_DOCUMENT`] pairs, marks it as
-    /// a member of a dense group. Counts are exact up to this limit, so the result does not depend on the order of the
-    /// threads.
+    /// Counts one more pair of a unique document. If it now has more than [`MAX_PAIRS_PER_DOCUMENT`] pairs,
+    /// marks it as a member of a dense group. Counts are exact up to this limit, so the result does not depend
+    /// on the order of the threads.
     fn count(&self, unique: u32) {
         if self.counts[unique as usize].add(MAX_PAIRS_PER_DOCUMENT) == MAX_PAIRS_PER_DOCUMENT {
             self.dense_members.set(unique);
@@ -343,8 +348,8 @@ impl PairCollector {
     }
 }
 
-/// Returns the number of parts to divide a join into, a power of two. The whole join takes `whole` bytes, and a part
-/// must take at most `memory` bytes.
+/// Returns the number of parts to divide a join into, a power of two. The whole join takes `whole` bytes, and a
+/// part must take at most `memory` bytes.
 fn parts_for(whole: u64, memory: u64, workspace: &Workspace) -> Result<u64> {
     let parts = whole.div_ceil(memory.max(1)).max(1).next_power_of_two();
     if parts > MAX_PARTS {

@@ -1,5 +1,5 @@
-//! Forms clusters: a representative with its near-duplicates, a group of exact duplicates, or a stored document with
-//! the input documents near it.
+//! Forms clusters: a representative with its near-duplicates, a group of exact duplicates, or a stored document
+//! with the input documents near it.
 
 use bitvec::vec::BitVec;
 use simstore::Result;
@@ -64,23 +64,24 @@ impl<'a> ClusterCursor<'a> {
     }
 }
 
-/// Input document and the stored document that represents it: (document, (index of the stored document, score)). The
-/// index refers to the rows of all stored representatives.
+/// Input document and the stored document that represents it: (document, (index of the stored document,
+/// score)). The index refers to the rows of all stored representatives.
 pub(crate) type StoredAssignmentRow = (u32, (u64, ScoreWithError));
 
-/// Smallest sort key of a stored representative. Greater than the number of any unique document, so that clusters with
-/// a stored representative sort after all others.
+/// Smallest sort key of a stored representative. Greater than the number of any unique document, so that
+/// clusters with a stored representative sort after all others.
 const STORED: u64 = 1 << 40;
 
-/// Unique documents and their near pairs. A run by distance considers only documents whose fingerprint is repeated or
-/// near another one; it numbers these documents from 0. A run by similarity considers all documents of the corpus.
+/// Unique documents and their near pairs. A run by distance considers only documents whose fingerprint is
+/// repeated or near another one; it numbers these documents from 0. A run by similarity considers all documents
+/// of the corpus.
 #[derive(Debug)]
 pub(crate) struct NearDocuments {
     pub(crate) uniques: UniqueDocuments,
     /// Near pairs of unique documents, if the run lists pairs; else empty.
     pub(crate) pairs: Rows<ScoredPair>,
-    /// Number in the corpus of each considered document. `None` if all documents of the corpus are considered, so that
-    /// both numbers are equal.
+    /// Number in the corpus of each considered document. `None` if all documents of the corpus are considered,
+    /// so that both numbers are equal.
     pub(crate) documents: Option<Rows<u64>>,
     /// Score of exact duplicates.
     pub(crate) equal: PairScore,
@@ -92,8 +93,8 @@ impl NearDocuments {
         self.documents.as_ref().map_or(Ok(local.into()), |documents| documents.get(local as usize))
     }
 
-    /// Visits near pairs of documents: (`a`, `b`, score) with `a` < `b`, sorted by `a`, then by `b`. If the run does
-    /// not list pairs, visits only the pairs of exact duplicates.
+    /// Visits near pairs of documents: (`a`, `b`, score) with `a` < `b`, sorted by `a`, then by `b`. If the run
+    /// does not list pairs, visits only the pairs of exact duplicates.
     pub(crate) fn pairs(
         &self,
         workspace: &Workspace,
@@ -118,8 +119,9 @@ impl NearDocuments {
         all.finish()
     }
 
-    /// Forms clusters of at least two documents, and clusters that a stored document represents. Clusters are numbered
-    /// in order of their first documents. `excluded` has the unique documents that are near a stored document.
+    /// Forms clusters of at least two documents, and clusters that a stored document represents. Clusters are
+    /// numbered in order of their first documents. `excluded` has the unique documents that are near a stored
+    /// document.
     pub(crate) fn clusters(
         &self,
         assignments: &Assignments,
@@ -171,9 +173,9 @@ impl NearDocuments {
                 stored += usize::from(representative >= STORED);
                 id = match representative.checked_sub(STORED) {
                     Some(stored_number) => RepresentativeId::stored(stored_number),
-                    None => {
-                        RepresentativeId::document(self.document(self.uniques.best_document(representative as u32)?)?)
-                    }
+                    None => RepresentativeId::document(
+                        self.document(self.uniques.best_document(representative as u32)?)?,
+                    ),
                 };
             }
             let member =

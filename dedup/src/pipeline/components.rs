@@ -38,8 +38,8 @@ impl<'a> Connector<'a> {
         }
     }
 
-    /// Whether the edges collected so far connect two documents. Always false for a list of edges, where the answer
-    /// is unknown.
+    /// Whether the edges collected so far connect two documents. Always false for a list of edges, where the
+    /// answer is unknown.
     pub(crate) fn are_connected(&mut self, a: u32, b: u32) -> bool {
         match self {
             Connector::Memory(components, ..) => components.first(a as usize) == components.first(b as usize),
@@ -80,9 +80,9 @@ pub(crate) fn components(
     connector.into_firsts(stage)
 }
 
-/// Finds connected components on disk, and returns the rows of [`Connector::into_firsts`]. Alternates large-star and
-/// small-star rounds until no edge changes (R. Kiveris et al., "Connected Components in `MapReduce` and Beyond",
-/// `SoCC` 2014).
+/// Finds connected components on disk, and returns the rows of [`Connector::into_firsts`]. Alternates
+/// large-star and small-star rounds until no edge changes (R. Kiveris et al., "Connected Components in
+/// `MapReduce` and Beyond", `SoCC` 2014).
 fn components_on_disk(
     pairs: impl Iterator<Item = Result<(u32, u32)>>,
     workspace: &Workspace,
@@ -124,8 +124,8 @@ fn components_on_disk(
     }
 }
 
-/// Calls `visitor` once for each document and each of its neighbors, with three arguments: the document, the least of
-/// the document and all its neighbors, and the neighbor. `edges` must be sorted.
+/// Calls `visitor` once for each document and each of its neighbors, with three arguments: the document, the
+/// least of the document and all its neighbors, and the neighbor. `edges` must be sorted.
 fn visit_stars(
     mut edges: RowCursor<impl Iterator<Item = Result<(u32, u32)>>, (u32, u32)>,
     mut visitor: impl FnMut(u32, u32, u32) -> Result<()>,
@@ -144,8 +144,8 @@ fn visit_stars(
     Ok(())
 }
 
-/// Assigns the best document of each component as the representative of the other documents of the component. The score
-/// of the two is looked up in `pairs`; if it is not there, `score` computes it.
+/// Assigns the best document of each component as the representative of the other documents of the component.
+/// The score of the two is looked up in `pairs`; if it is not there, `score` computes it.
 pub(crate) fn assignments(
     firsts: &Rows<(u32, u32)>,
     pairs: &Rows<ScoredPair>,

@@ -80,8 +80,8 @@ impl<'a> ConnectedIndex<'a> {
         ConnectedIndex { groups, index: PrefixIndex::new(groups), forest, connected_prefixes: HashMap::new() }
     }
 
-    /// For each member of `uniques`, finds one similar member in each component that has any. Returns the positions
-    /// of these similar members in the index.
+    /// For each member of `uniques`, finds one similar member in each component that has any. Returns the
+    /// positions of these similar members in the index.
     fn find(&self, uniques: Vec<u32>) -> Result<Vec<(DenseMember, Vec<u32>)>> {
         let min_score = score_from_similarity(self.groups.rule.min_similarity);
         let find = |buffer: &mut SearchBuffer, unique: u32| {

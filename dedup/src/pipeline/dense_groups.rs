@@ -48,8 +48,8 @@ pub(crate) struct DenseGroups<'a> {
     pub(crate) pairs_tested: AtomicU64,
 }
 
-/// Counts, for each feature, the members that have it, up to 65,535. Features whose hashes collide share a counter,
-/// so a count may be too high.
+/// Counts, for each feature, the members that have it, up to 65,535. Features whose hashes collide share a
+/// counter, so a count may be too high.
 struct FeatureCounts(Vec<SaturatingCounter>);
 
 impl FeatureCounts {
@@ -172,8 +172,8 @@ impl<'a> DenseGroups<'a> {
         })
     }
 
-    /// Whether two members may be similar, judged by their signatures: `a` and `b` are pairs of a MinHash signature
-    /// and a long signature.
+    /// Whether two members may be similar, judged by their signatures: `a` and `b` are pairs of a MinHash
+    /// signature and a long signature.
     #[inline(always)]
     pub(crate) fn may_be_similar(
         &self,

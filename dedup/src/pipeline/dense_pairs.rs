@@ -48,8 +48,8 @@ pub(crate) fn visit_pairs(
     Ok(())
 }
 
-/// For each represented member, visits the pairs with all representatives that are at least as similar to it as its
-/// own representative.
+/// For each represented member, visits the pairs with all representatives that are at least as similar to it as
+/// its own representative.
 pub(crate) fn visit_nearer_representatives(
     groups: &DenseGroups<'_>,
     dense_members: &AtomicBitSet,
@@ -111,8 +111,8 @@ fn fill_index<'a>(
     Ok(index)
 }
 
-/// Searches the index for the members in `batch`: pairs of a unique document and its minimum score. Visits all pairs
-/// with at least this score. Returns the members in `batch` with their features.
+/// Searches the index for the members in `batch`: pairs of a unique document and its minimum score. Visits all
+/// pairs with at least this score. Returns the members in `batch` with their features.
 fn search_batch(
     batch: Vec<(u32, PairScore)>,
     index: &PrefixIndex<'_>,

@@ -1,5 +1,5 @@
-//! Bitmaps of feature sets. Comparing bitmaps is fast, and rejects most pairs that are not similar. Only for the other
-//! pairs, features are compared.
+//! Bitmaps of feature sets. Comparing bitmaps is fast, and rejects most pairs that are not similar. Only for
+//! the other pairs, features are compared.
 
 use simstore::simd::{Kernel, dispatch};
 use simstore_text::min_shared_members;
@@ -34,8 +34,8 @@ impl FeatureBitmap {
         FeatureBitmap { bands, features: features.len() }
     }
 
-    /// Whether the feature sets of two bitmaps may have a Jaccard similarity of at least `min_similarity`. False only if
-    /// they certainly have a lower one.
+    /// Whether the feature sets of two bitmaps may have a Jaccard similarity of at least `min_similarity`.
+    /// False only if they certainly have a lower one.
     pub(crate) fn may_be_similar(&self, other: &FeatureBitmap, min_similarity: f64) -> bool {
         let differing = dispatch(BitmapDistance(&self.bands, &other.bands)) as usize;
         // At least `differing` features are in only one of the sets; the others may be in both.

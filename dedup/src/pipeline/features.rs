@@ -1,5 +1,5 @@
-//! Features of the documents whose pairs are verified. They are computed while the inputs are read a second time, and
-//! kept in a temporary file.
+//! Features of the documents whose pairs are verified. They are computed while the inputs are read a second
+//! time, and kept in a temporary file.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -199,13 +199,16 @@ pub(crate) struct FeatureReader<'a> {
 }
 
 impl FeatureReader<'_> {
-    /// Computes the features of the documents in `documents`, and returns a file with them. An item of `documents` is a
-    /// pair: the number of the document in the corpus, and its number in the returned file. Both must be ascending. If
-    /// the inputs have no texts, the file is empty.
+    /// Computes the features of the documents in `documents`, and returns a file with them. An item of
+    /// `documents` is a pair: the number of the document in the corpus, and its number in the returned file.
+    /// Both must be ascending. If the inputs have no texts, the file is empty.
     ///
     /// # Errors
     /// [`Error::Refused`] if an input has changed.
-    pub(crate) fn features(&self, documents: impl Iterator<Item = Result<(u64, u32)>>) -> Result<FeatureFile> {
+    pub(crate) fn features(
+        &self,
+        documents: impl Iterator<Item = Result<(u64, u32)>>,
+    ) -> Result<FeatureFile> {
         let mut all = FeatureFileWriter::new(self.workspace)?;
         let ResolvedConfig { inputs, text_profile, .. } = self.resolved;
         let Some(profile) = text_profile else { return all.finish() };

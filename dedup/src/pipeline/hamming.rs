@@ -1,5 +1,5 @@
-//! Search by Hamming distance. Finds the *listed* fingerprints of a corpus: those that several documents have, that are
-//! near another fingerprint of the corpus, or that are near a stored fingerprint.
+//! Search by Hamming distance. Finds the *listed* fingerprints of a corpus: those that several documents have,
+//! that are near another fingerprint of the corpus, or that are near a stored fingerprint.
 
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
@@ -28,8 +28,8 @@ pub(crate) type StoredNeighborRow<F> = (F, (u32, StoredRow));
 pub(crate) struct HammingSearch<'a, F: Fingerprint> {
     pub(crate) corpus: &'a Corpus,
     pub(crate) distance: u32,
-    /// Whether to return all near pairs. If not, the search returns fewer pairs, called *edges*, which have the same
-    /// connected components.
+    /// Whether to return all near pairs. If not, the search returns fewer pairs, called *edges*, which have the
+    /// same connected components.
     pub(crate) with_pairs: bool,
     /// Existing reference stores, each with its index among all reference stores.
     pub(crate) stores: Vec<(u32, &'a Snapshot<F>)>,
@@ -37,8 +37,8 @@ pub(crate) struct HammingSearch<'a, F: Fingerprint> {
     pub(crate) stage: &'a Stage<'a>,
 }
 
-/// Listed fingerprints in ascending order, and their neighbors. A fingerprint is listed if it is repeated in the corpus,
-/// near another one of the corpus, or near a stored one.
+/// Listed fingerprints in ascending order, and their neighbors. A fingerprint is listed if it is repeated in
+/// the corpus, near another one of the corpus, or near a stored one.
 pub(crate) type NearFingerprints<F> = (Rows<F>, FingerprintNeighbors);
 
 /// Near pairs of listed fingerprints. A fingerprint is given by its index in the list of [`NearFingerprints`].
@@ -46,9 +46,11 @@ pub(crate) struct FingerprintNeighbors {
     /// All near pairs (`a`, `b`, distance in bits) with `a` < `b`, sorted. Empty if
     /// [`with_pairs`](HammingSearch::with_pairs) is not set.
     pub(crate) pairs: Rows<(u32, u32, u32)>,
-    /// Near pairs that suffice to connect the components. Empty if [`with_pairs`](HammingSearch::with_pairs) is set.
+    /// Near pairs that suffice to connect the components. Empty if [`with_pairs`](HammingSearch::with_pairs) is
+    /// set.
     pub(crate) edges: Rows<(u32, u32)>,
-    /// Near stored fingerprints: (index of the listed fingerprint, (distance in bits, stored fingerprint)), sorted.
+    /// Near stored fingerprints: (index of the listed fingerprint, (distance in bits, stored fingerprint)),
+    /// sorted.
     pub(crate) stored: Rows<(u32, (u32, StoredRow))>,
     /// Number of distinct fingerprints in the corpus.
     pub(crate) distinct: usize,
@@ -61,8 +63,8 @@ impl<F: Fingerprint> HammingSearch<'_, F> {
         if self.corpus.spilled().is_some() { self.find_on_disk() } else { self.find_in_memory() }
     }
 
-    /// Loads the result that an earlier run has saved. If there is none, finds the result and saves it. Must be called
-    /// only without stores, because stores may change between runs.
+    /// Loads the result that an earlier run has saved. If there is none, finds the result and saves it. Must be
+    /// called only without stores, because stores may change between runs.
     pub(crate) fn find_or_load(&self, checkpoints: &StageCheckpoints<'_>) -> Result<NearFingerprints<F>> {
         let mut hash = Xxh3::new();
         self.corpus.visit_fingerprints::<F>(|_, batch| {
@@ -194,8 +196,8 @@ impl<F: Fingerprint> HammingSearch<'_, F> {
         Ok((values, FingerprintNeighbors { pairs, edges, stored, distinct: distinct.len() }))
     }
 
-    /// Looks up the distinct fingerprints of the corpus in the stores, and adds near stored fingerprints to `found`. A
-    /// stored fingerprint that is in several segments of its store is added several times.
+    /// Looks up the distinct fingerprints of the corpus in the stores, and adds near stored fingerprints to
+    /// `found`. A stored fingerprint that is in several segments of its store is added several times.
     pub(crate) fn look_up(&self, distinct: &[F], found: &mut Sorter<StoredNeighborRow<F>>) -> Result<()> {
         let (found, failed) = (Mutex::new(found), Mutex::new(None));
         for &(store, snapshot) in &self.stores {
@@ -214,8 +216,8 @@ impl<F: Fingerprint> HammingSearch<'_, F> {
     }
 }
 
-/// Converts the result of a visitor to control flow. On success, the operation continues. After an error, it stops, and
-/// the first error is stored in `failed`.
+/// Converts the result of a visitor to control flow. On success, the operation continues. After an error, it
+/// stops, and the first error is stored in `failed`.
 pub(crate) fn stop_after(result: Result<()>, failed: &Mutex<Option<simstore::Error>>) -> ControlFlow<()> {
     match result {
         Ok(()) => ControlFlow::Continue(()),
@@ -226,7 +228,8 @@ pub(crate) fn stop_after(result: Result<()>, failed: &Mutex<Option<simstore::Err
     }
 }
 
-/// Returns the error that [`stop_after`] has stored in `failed`. If there is none, returns the result of the operation.
+/// Returns the error that [`stop_after`] has stored in `failed`. If there is none, returns the result of the
+/// operation.
 pub(crate) fn first_error(result: Result<()>, failed: &Mutex<Option<simstore::Error>>) -> Result<()> {
     match lock(failed).take() {
         Some(error) => Err(error),
@@ -261,8 +264,8 @@ impl RankedBits {
 /// Minimum number of fingerprints in the share of one thread when fingerprints are looked up.
 const MIN_LOOKED_UP: usize = 1 << 12;
 
-/// Returns rows (document, index of its fingerprint in `values`) for all documents whose fingerprint is in `values`, in
-/// document order. `values` must be ascending.
+/// Returns rows (document, index of its fingerprint in `values`) for all documents whose fingerprint is in
+/// `values`, in document order. `values` must be ascending.
 pub(crate) fn documents_with<F: Fingerprint>(
     values: &Rows<F>,
     corpus: &Corpus,
@@ -285,8 +288,8 @@ pub(crate) fn documents_with<F: Fingerprint>(
     }
 }
 
-/// Look-up of fingerprints in an ascending list. A filter of hashes rejects most fingerprints that are not in the list,
-/// so that few are searched for.
+/// Look-up of fingerprints in an ascending list. A filter of hashes rejects most fingerprints that are not in
+/// the list, so that few are searched for.
 struct FingerprintFilter<'v, F> {
     values: &'v [F],
     /// One bit per hash: whether a fingerprint in `values` has this hash. The number of bits is a power of two.
@@ -309,8 +312,8 @@ impl<'v, F: Fingerprint> FingerprintFilter<'v, F> {
         (folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - self.hashes.len().ilog2())) as usize
     }
 
-    /// Visits (document, index of its fingerprint in `values`) for all documents whose fingerprint is in `values`, in
-    /// document order.
+    /// Visits (document, index of its fingerprint in `values`) for all documents whose fingerprint is in
+    /// `values`, in document order.
     fn visit(&self, corpus: &Corpus, mut visitor: impl FnMut(u64, u32) -> Result<()>) -> Result<()> {
         corpus.visit_fingerprints::<F>(|first, batch| {
             let found: Vec<(u64, u32)> = (batch.par_iter().with_min_len(MIN_LOOKED_UP).enumerate())

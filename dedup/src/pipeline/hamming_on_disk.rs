@@ -1,5 +1,5 @@
-//! Search by Hamming distance for a corpus on disk. A join finds the near pairs of fingerprints. It takes one table of
-//! the fingerprints after the other, each in files that are small enough for the memory.
+//! Search by Hamming distance for a corpus on disk. A join finds the near pairs of fingerprints. It takes one
+//! table of the fingerprints after the other, each in files that are small enough for the memory.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -13,14 +13,15 @@ use crate::pipeline::hamming::{
 use crate::workspace::Workspace;
 use simstore_corpus::spill::{Rows, Sorter};
 
-/// Number of equal shares of the memory budget. One share is for a batch of queries, or for the pairs that the join
-/// finds. The other shares are for the join itself.
+/// Number of equal shares of the memory budget. One share is for a batch of queries, or for the pairs that the
+/// join finds. The other shares are for the join itself.
 const BUDGET_SHARES: u64 = 4;
 /// Number of fingerprints in a block of [`FingerprintPositions`].
 const POSITION_BLOCK: usize = 256;
 
-/// Collector of the near pairs that a join finds. If all pairs are requested, it sorts them. Otherwise it adds them to a
-/// forest, which keeps only the edges that connect components. A large forest is emptied into a list of edges.
+/// Collector of the near pairs that a join finds. If all pairs are requested, it sorts them. Otherwise it adds
+/// them to a forest, which keeps only the edges that connect components. A large forest is emptied into a list
+/// of edges.
 struct JoinCollector<F> {
     forest: Forest<F>,
     edges: Sorter<(F, F)>,
@@ -112,8 +113,8 @@ impl<F: Fingerprint> HammingSearch<'_, F> {
         Ok((values, FingerprintNeighbors { pairs, edges, stored, distinct: count }))
     }
 
-    /// Looks up the distinct fingerprints of the corpus in the stores, in batches that fit in memory. Returns the near
-    /// stored fingerprints.
+    /// Looks up the distinct fingerprints of the corpus in the stores, in batches that fit in memory. Returns
+    /// the near stored fingerprints.
     fn look_up_on_disk(&self, distinct: &DistinctOnDisk<F>) -> Result<Rows<StoredNeighborRow<F>>> {
         /// Memory for one query of a batch in bytes, divided by the maximum distance in bits.
         const QUERY_BYTES: u64 = 30;

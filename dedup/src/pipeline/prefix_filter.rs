@@ -1,8 +1,9 @@
 //! Inverted index of the members of dense groups, and the search for members similar to a given one.
 //!
-//! The *prefix* of a member is a number of its rarest features (see [dense groups](crate::pipeline::dense_groups)).
-//! There is one posting list for each feature and each size, that is, number of features of a member. The list
-//! holds the members of this size that have the feature in their prefix.
+//! The *prefix* of a member is a number of its rarest features (see [dense
+//! groups](crate::pipeline::dense_groups)). There is one posting list for each feature and each size, that is,
+//! number of features of a member. The list holds the members of this size that have the feature in their
+//! prefix.
 //!
 //! A search reads all its posting lists at the same time, one *range* of consecutive members after the other. So
 //! members are found in the order in which they were added, and the search can stop at the first similar member.
@@ -69,16 +70,17 @@ fn min_similarity_for(min_score: PairScore, threshold: f64) -> f64 {
     (similarity_from_score(min_score) - 1e-6).max(threshold)
 }
 
-/// Returns the least number of features that two members share if they have `a` and `b` features and a score of at
-/// least `min_score`. Returns `None` if they cannot have this score. `threshold` is the minimum similarity of the run.
+/// Returns the least number of features that two members share if they have `a` and `b` features and a score of
+/// at least `min_score`. Returns `None` if they cannot have this score. `threshold` is the minimum similarity
+/// of the run.
 fn min_shared_for_score(min_score: PairScore, a: u32, b: u32, threshold: f64) -> Option<u32> {
     let are_near =
         |&both: &u32| score_from_similarity(f64::from(both) / f64::from(a + b - both)) >= min_score;
     (min_shared(a, b, min_similarity_for(min_score, threshold))..=a.min(b)).find(are_near)
 }
 
-/// Returns the least number of features that two members share if they have `a` and `b` features and a similarity of
-/// at least `min_similarity`; at least 1.
+/// Returns the least number of features that two members share if they have `a` and `b` features and a
+/// similarity of at least `min_similarity`; at least 1.
 fn min_shared(a: u32, b: u32, min_similarity: f64) -> u32 {
     min_shared_members(a as usize, b as usize, min_similarity).max(1) as u32
 }
@@ -207,9 +209,9 @@ impl<'a> PrefixIndex<'a> {
         self.uniques[at as usize]
     }
 
-    /// Searches the index, on all cores, for members similar to each member of `uniques`: pairs of a unique document
-    /// and its minimum score. When a similar member is found, `next` gets its score and returns the minimum score
-    /// for the rest of that search, or [`UNCHANGED`] or [`STOP`].
+    /// Searches the index, on all cores, for members similar to each member of `uniques`: pairs of a unique
+    /// document and its minimum score. When a similar member is found, `next` gets its score and returns the
+    /// minimum score for the rest of that search, or [`UNCHANGED`] or [`STOP`].
     pub(crate) fn search(
         &self,
         uniques: Vec<(u32, PairScore)>,
@@ -302,14 +304,16 @@ impl IndexSearch<'_> {
             from = at + 1;
         }
         for list in &mut self.lists {
-            list.read_count += list.postings[list.read_count..].partition_point(|&(at, _)| (at as usize) < end);
+            list.read_count +=
+                list.postings[list.read_count..].partition_point(|&(at, _)| (at as usize) < end);
         }
         self.lists.retain(|list| list.read_count < list.postings.len());
         true
     }
 
     /// Visits the similar members of a range. If a visit changes the minimum score, returns the position of the
-    /// visited member and the new minimum score. `first` is the position that the first bit of `listed_bits` is for.
+    /// visited member and the new minimum score. `first` is the position that the first bit of `listed_bits` is
+    /// for.
     fn visit_until(
         &mut self,
         first: usize,
@@ -369,7 +373,8 @@ impl IndexSearch<'_> {
     }
 }
 
-/// Clears the bits of the members that the visitor excludes. `position` is the position that the lowest bit is for.
+/// Clears the bits of the members that the visitor excludes. `position` is the position that the lowest bit is
+/// for.
 fn wanted_bits(bits: u64, position: usize, visitor: &impl SimilarVisitor) -> u64 {
     let (mut left, mut wanted_bits) = (bits, 0);
     while left != 0 {

@@ -1,8 +1,9 @@
-//! Finds the *reason* for the removal of each document: the most similar kept document, if the two are similar enough.
+//! Finds the *reason* for the removal of each document: the most similar kept document, if the two are similar
+//! enough.
 //!
-//! A removed document may be similar to no kept document, if only a chain of similar pairs connects the two. Then
-//! the reason is the kept document of its cluster. If the run keeps no document of a cluster, the reason is the most
-//! similar other document.
+//! A removed document may be similar to no kept document, if only a chain of similar pairs connects the two.
+//! Then the reason is the kept document of its cluster. If the run keeps no document of a cluster, the reason
+//! is the most similar other document.
 
 use simstore::Result;
 
@@ -41,7 +42,8 @@ impl NearestOrder {
 pub(crate) struct NearestSearch<'a> {
     uniques: &'a UniqueDocuments,
     order: NearestOrder,
-    /// A row per added neighbor: ((unique document, sort key of the score), (best document of the neighbor, neighbor)).
+    /// A row per added neighbor: ((unique document, sort key of the score), (best document of the neighbor,
+    /// neighbor)).
     rows: Sorter<((u32, PairScore), (u32, u32))>,
     workspace: &'a Workspace,
 }
@@ -63,8 +65,8 @@ impl<'a> NearestSearch<'a> {
         self.push((b, a, score))
     }
 
-    /// Adds the representative as a neighbor of the represented document, for each pair of these two kinds. Skips other
-    /// pairs. A document that is not represented counts as a representative.
+    /// Adds the representative as a neighbor of the represented document, for each pair of these two kinds.
+    /// Skips other pairs. A document that is not represented counts as a representative.
     pub(crate) fn push_assigned_pairs(
         &mut self,
         assignments: &Assignments,
@@ -79,9 +81,9 @@ impl<'a> NearestSearch<'a> {
         Ok(())
     }
 
-    /// Assigns representatives from all near pairs, and returns the assignments and the nearest neighbors. If `edges`
-    /// is set, each connected component has one representative; otherwise clusters are stars. `excluded` documents are
-    /// neither represented nor representatives.
+    /// Assigns representatives from all near pairs, and returns the assignments and the nearest neighbors. If
+    /// `edges` is set, each connected component has one representative; otherwise clusters are stars.
+    /// `excluded` documents are neither represented nor representatives.
     pub(crate) fn into_assignments_and_nearest(
         mut self,
         pairs: &Rows<ScoredPair>,
@@ -137,7 +139,8 @@ impl<'a> NearestSearch<'a> {
         nearest.finish()
     }
 
-    /// Returns rows (unique document, nearest neighbor, score) in order, for the unique documents that have a neighbor.
+    /// Returns rows (unique document, nearest neighbor, score) in order, for the unique documents that have a
+    /// neighbor.
     pub(crate) fn into_nearest(self) -> Result<Rows<ScoredPair>> {
         let NearestSearch { order, rows, workspace, .. } = self;
         let mut last = None;
@@ -158,8 +161,8 @@ fn represented_first(assignments: &Assignments, (a, b): Candidate) -> Option<Can
     }
 }
 
-/// Verifies the candidates of a represented document and a representative other than its own. Adds the similar pairs to
-/// `nearest`.
+/// Verifies the candidates of a represented document and a representative other than its own. Adds the similar
+/// pairs to `nearest`.
 pub(crate) fn verify_other_representatives(
     candidates: &Rows<Candidate>,
     assignments: &Assignments,
@@ -195,9 +198,10 @@ pub(crate) fn verify_other_representatives(
     }
 }
 
-/// Converts rows of unique documents and their nearest neighbors to rows of documents, in document order. Each document
-/// of a unique document gets the best document of the neighbor. If the run keeps no document of a cluster, `equal` is the
-/// score of exact duplicates, and the nearest document of an exact duplicate is another one of the group.
+/// Converts rows of unique documents and their nearest neighbors to rows of documents, in document order. Each
+/// document of a unique document gets the best document of the neighbor. If the run keeps no document of a
+/// cluster, `equal` is the score of exact duplicates, and the nearest document of an exact duplicate is another
+/// one of the group.
 pub(crate) fn nearest_documents(
     nearest: &Rows<ScoredPair>,
     uniques: &UniqueDocuments,

@@ -114,8 +114,8 @@ struct StarPass<'a> {
     verifier: &'a Verifier<'a>,
     stage: &'a Stage<'a>,
     is_represented: BitVec,
-    /// Scores of candidates of the current batch; `None` for a rejected pair. Candidates are verified in advance, on
-    /// all cores. Some of these scores turn out not to be needed.
+    /// Scores of candidates of the current batch; `None` for a rejected pair. Candidates are verified in
+    /// advance, on all cores. Some of these scores turn out not to be needed.
     verified: HashMap<Candidate, Option<PairScore>>,
 }
 
@@ -180,8 +180,9 @@ pub(crate) fn assign_stars(
 }
 
 impl StarPass<'_> {
-    /// Verifies candidates of a batch in advance. Often the most preferred other document represents a document, so
-    /// this pair is verified first. The other pairs of the document are verified only if this one is rejected.
+    /// Verifies candidates of a batch in advance. Often the most preferred other document represents a
+    /// document, so this pair is verified first. The other pairs of the document are verified only if this one
+    /// is rejected.
     fn verify_candidates(&mut self, batch: &[Unassigned]) -> Result<()> {
         self.verified.clear();
         let firsts: Vec<Candidate> =
@@ -202,7 +203,8 @@ impl StarPass<'_> {
         &self,
         unassigned: &'o Unassigned,
     ) -> impl Iterator<Item = Candidate> + use<'o, '_> {
-        let better = unassigned.better_candidates.iter().filter(|&&better| !self.is_represented[better as usize]);
+        let better =
+            unassigned.better_candidates.iter().filter(|&&better| !self.is_represented[better as usize]);
         better.map(|&better| (unassigned.unique, better))
     }
 
@@ -300,8 +302,8 @@ impl<'a> DensePass<'a> {
         found.into_iter().map(preferred).collect()
     }
 
-    /// Searches the full index for representatives of all members after `last`, records them in `from_full_indexes`,
-    /// and replaces the index by an empty one.
+    /// Searches the full index for representatives of all members after `last`, records them in
+    /// `from_full_indexes`, and replaces the index by an empty one.
     fn flush_index(&mut self, last: u32, dense_members: &AtomicBitSet, stage: &Stage<'_>) -> Result<()> {
         let mut found = self.workspace.sorter();
         for batch in
@@ -316,8 +318,8 @@ impl<'a> DensePass<'a> {
         Ok(())
     }
 
-    /// Returns the representative of a member of the current batch: one found in an index, or else the first similar
-    /// one of the batch's own representatives.
+    /// Returns the representative of a member of the current batch: one found in an index, or else the first
+    /// similar one of the batch's own representatives.
     fn representative(&mut self, unique: u32) -> Option<AssignmentRow> {
         let (member, representative) = self.members.get(&unique)?;
         if representative.is_some() {

@@ -17,8 +17,9 @@ use crate::workspace::Workspace;
 use simstore_corpus::Stage;
 use simstore_corpus::spill::Rows;
 
-/// Number of candidates in a batch. In a batch, the first candidate of each document is verified before the other ones.
-/// Often these first candidates already connect the documents of the other ones, which are then not verified.
+/// Number of candidates in a batch. In a batch, the first candidate of each document is verified before the
+/// other ones. Often these first candidates already connect the documents of the other ones, which are then not
+/// verified.
 const CANDIDATE_BATCH: usize = 1 << 12;
 
 /// Inputs of the search for components.
@@ -34,8 +35,8 @@ pub(crate) struct ComponentSearch<'a> {
 }
 
 impl ComponentSearch<'_> {
-    /// Returns the components of similar documents. Does not verify candidates that are already in the same component.
-    /// The candidates must not contain `excluded` documents.
+    /// Returns the components of similar documents. Does not verify candidates that are already in the same
+    /// component. The candidates must not contain `excluded` documents.
     pub(crate) fn components(&self) -> Result<Assignments> {
         let mut connector = Connector::new(self.verifier.uniques.len(), self.workspace);
         let mut candidates = self.candidates.iter()?;
@@ -60,8 +61,8 @@ impl ComponentSearch<'_> {
         }
     }
 
-    /// Returns the components of similar documents, and the most similar other document of each document. Verifies all
-    /// candidates, unlike [`components`](ComponentSearch::components).
+    /// Returns the components of similar documents, and the most similar other document of each document.
+    /// Verifies all candidates, unlike [`components`](ComponentSearch::components).
     pub(crate) fn components_and_nearest(&self) -> Result<(Assignments, Rows<ScoredPair>)> {
         let &ComponentSearch { candidates, dense_members, verifier, workspace, stage, .. } = self;
         let mut connector = Connector::new(verifier.uniques.len(), workspace);

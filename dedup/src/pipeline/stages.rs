@@ -1,5 +1,5 @@
-//! Runs the stages of a deduplication in order: compares all documents of a run on one machine, by similarity or by
-//! distance.
+//! Runs the stages of a deduplication in order: compares all documents of a run on one machine, by similarity
+//! or by distance.
 
 use simstore::{Error, Result, Snapshot};
 
@@ -47,7 +47,8 @@ pub(crate) struct PipelineResult {
     /// For documents whose nearest document is not the representative of their cluster: that nearest document. In
     /// document order.
     pub(crate) nearest: Rows<NearestRow>,
-    /// Number of distinct fingerprints, if documents are compared by distance; else number of distinct feature sets.
+    /// Number of distinct fingerprints, if documents are compared by distance; else number of distinct feature
+    /// sets.
     pub(crate) distinct: usize,
     /// Number of pairs whose texts were verified, and number of those that were rejected. `None` if texts are not
     /// compared.
@@ -114,8 +115,8 @@ impl Pipeline<'_> {
         })
     }
 
-    /// Finds stored documents that are similar to input documents. Similarities to documents of a store with texts are
-    /// exact; others are estimated from signatures.
+    /// Finds stored documents that are similar to input documents. Similarities to documents of a store with
+    /// texts are exact; others are estimated from signatures.
     fn find_stored(&self, signatures: &Rows<SignatureRow>, min_similarity: f64) -> Result<StoredMatches> {
         let &Pipeline { workspace, observer, .. } = self;
         let references = &self.resolved.references;

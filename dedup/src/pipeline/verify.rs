@@ -17,8 +17,8 @@ use simstore_corpus::spill::Rows;
 
 /// Maximum number of pairs in a batch. The features of a batch are in memory at the same time.
 pub(crate) const PAIR_BATCH: usize = 256;
-/// Maximum size of the features that are in memory at the same time, in bytes. A batch with more is verified in several
-/// steps.
+/// Maximum size of the features that are in memory at the same time, in bytes. A batch with more is verified in
+/// several steps.
 const PAIR_BATCH_BYTES: u64 = 32 << 20;
 
 /// Verifies candidates by the features of their documents. Counts verified and rejected pairs.
@@ -52,7 +52,8 @@ impl<'a> Verifier<'a> {
         self.features.get(self.uniques.best_document(unique)?)
     }
 
-    /// Verifies a pair by its two ascending feature lists, and counts it. Returns its score, or `None` if it is rejected.
+    /// Verifies a pair by its two ascending feature lists, and counts it. Returns its score, or `None` if it is
+    /// rejected.
     pub(crate) fn verify_features(&self, a: &[u64], b: &[u64]) -> Option<PairScore> {
         let similarity = jaccard_at_least(a, b, self.min_similarity);
         self.verified.fetch_add(1, Ordering::Relaxed);

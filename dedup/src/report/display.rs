@@ -1,4 +1,4 @@
-//! The summary as text.
+//! The summary of a run as text for users.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::pipeline::boilerplate::Boilerplate;
 use crate::report::summary::{ClusterSummary, SpillSummary, Summary};
 
 impl Summary {
-    /// Whether a large cluster has documents that are much farther apart than the threshold.
+    /// Whether one of the largest clusters has two documents whose distance is much greater than the threshold.
     fn has_chains(&self) -> bool {
         let is_far = |cluster: &ClusterSummary| match (self.criterion, cluster.min_similarity) {
             (Criterion::Similarity(least), Some(similarity)) => similarity < least,
@@ -88,7 +88,7 @@ impl fmt::Display for Summary {
 }
 
 impl Summary {
-    /// Writes the lines that only some runs have.
+    /// Writes the lines about details that only some runs have.
     fn write_more(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.duplicate_paths > 0 {
             let names = format_count_of(self.duplicate_paths, "other name");

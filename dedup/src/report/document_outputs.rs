@@ -13,7 +13,8 @@ use simstore_io::output::{CompleteOutput, Output, OutputFolder};
 use simstore_io::reading::glob_base;
 use simstore_io::{ClusterAnnotation, DocumentFormat, DocumentWriter, Record};
 
-/// Writes the kept fingerprints; or if `are_annotated`, all fingerprints with their cluster numbers.
+/// Writes the kept fingerprints. If `are_annotated` is set, writes all fingerprints with their cluster numbers
+/// instead.
 pub(crate) fn write_fingerprints(
     results: &RunResults,
     mut output: Output,
@@ -43,7 +44,8 @@ pub(crate) struct DocumentOutputs<'a> {
 }
 
 impl DocumentOutputs<'_> {
-    /// Copies the kept text files to a folder, under their relative paths in the inputs.
+    /// Copies the kept text files to a folder. A file keeps its path relative to the inputs, as [`CopyPaths`]
+    /// computes it.
     pub(crate) fn write_copies(&self, mut folder: OutputFolder) -> Result<CompleteOutput> {
         let copy_paths = CopyPaths::new(self.inputs.paths());
         self.read_again(false, |record, _| {
@@ -60,8 +62,8 @@ impl DocumentOutputs<'_> {
         folder.complete()
     }
 
-    /// Writes the kept documents unchanged; or if `field` is set, all documents with their cluster numbers in
-    /// this field. If `null` is set, paths of text files end in a zero byte.
+    /// Writes the kept documents unchanged. If `field` is set, writes all documents instead, with their cluster
+    /// numbers in this field. If `null` is set, paths of text files end in a zero byte.
     pub(crate) fn write(
         &self,
         path: &Path,
@@ -93,8 +95,8 @@ impl DocumentOutputs<'_> {
         writer.finish()?.complete()
     }
 
-    /// Reads the kept documents, or all documents, a second time in input order. `write` gets each document
-    /// and the number of its cluster, or 0 without a cluster.
+    /// Reads the kept documents, or all documents if `all` is set, a second time in input order. `write` gets each
+    /// document and the number of its cluster; the number is 0 for a document in no cluster.
     fn read_again(&self, all: bool, mut write: impl FnMut(&Record, u32) -> Result<()>) -> Result<()> {
         let RunResults { corpus, workspace, .. } = self.results;
         let mut cluster_cursor = self.results.cluster_cursor()?;
@@ -113,11 +115,11 @@ impl DocumentOutputs<'_> {
     }
 }
 
-/// Computes the paths of copied files in the output folder. A path is relative to the input folder, or to the
-/// fixed part of an input glob. With several inputs, it starts with the name of the input folder. The path of
-/// a file given as input is its name.
+/// Computes the paths of copied files in the output folder. A file from an input folder keeps its path relative
+/// to this folder; if there are several inputs, the path starts with the name of the folder. A file from a glob
+/// keeps its path relative to the fixed part of the glob. For a file given as input, the path is the file name.
 struct CopyPaths {
-    /// Prefixes that are removed from paths; the longest match applies.
+    /// Folders that are removed from the start of paths. If several match a path, the longest one is removed.
     prefixes: Vec<PathBuf>,
 }
 

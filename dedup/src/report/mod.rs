@@ -30,11 +30,12 @@ use simstore_io::{DocumentId, IdRef};
 
 /// Results of a [`run`](crate::run): clusters, near pairs, kept and removed documents, and a summary.
 pub struct Report {
-    /// Results of this run; or as `Err` the number of documents that an identical earlier run has added.
+    /// Results of this run. `Err` if an identical earlier run has already added its documents to the store; the
+    /// value is the number of these documents.
     results: Result<Box<RunResults>, u64>,
-    /// Opened output files, until they are written.
+    /// Output files that are open and not written yet. `None` after they were written.
     outputs: Option<OpenOutputs>,
-    /// Written output files, until they get their names.
+    /// Output files that are written but do not have their names yet. Empty after they got their names.
     complete: Vec<CompleteOutput>,
     counts: InputCounts,
     summary: Box<Summary>,
@@ -57,7 +58,7 @@ pub struct Cluster<'a> {
     pub document: Option<usize>,
     /// `FILE:LINE` of the representative, if ids repeat in the input and it is not a stored document.
     pub location: Option<String>,
-    /// Whether the representative was in a store before. If so, no member is kept.
+    /// Whether the representative is a stored document. If so, no member of the cluster is kept.
     pub is_stored: bool,
     /// Path of the store of the representative; `None` unless the run has several stores.
     pub store: Option<&'a Path>,
@@ -115,17 +116,20 @@ pub struct RemovedDocument<'a> {
     pub id: IdRef<'a>,
     /// `FILE:LINE` of the document, if ids repeat in the input.
     pub location: Option<String>,
-    /// Index of the document that it duplicates; `None` for a stored document.
+    /// Index of the document that the removed document duplicates; `None` if that is a stored document.
     ///
-    /// This is the most similar kept document that passes the threshold. If only chains connect the removed
-    /// document with kept documents, this is the representative of its cluster. With
-    /// [`KeepRule::None`](crate::KeepRule::None), this is the most similar of all other documents.
+    /// The removed document duplicates the most similar kept document. If no kept document passes the
+    /// threshold, because only a chain of similar documents connects them, it duplicates the representative of
+    /// its cluster. With [`KeepRule::None`](crate::KeepRule::None), it duplicates the most similar of all other
+    /// documents.
     pub duplicate_of: Option<usize>,
-    /// Id of the document that it duplicates.
+    /// Id of the document that the removed document duplicates.
     pub duplicate_of_id: DocumentId,
-    /// `FILE:LINE` of that document, if ids repeat in the input and it is an input document.
+    /// `FILE:LINE` of the document that the removed document duplicates. `None` unless ids repeat in the input,
+    /// and for a stored document.
     pub duplicate_of_location: Option<String>,
-    /// Path of the store of that document; `None` unless the run has several stores.
+    /// Path of the store that has the duplicated document. `None` for an input document, and unless the run has
+    /// several stores.
     pub store: Option<&'a Path>,
     /// Distance of the two fingerprints, in bits; `None` if texts are compared by similarity.
     pub distance: Option<u32>,
@@ -150,7 +154,7 @@ impl Report {
         self.results.as_deref().ok()
     }
 
-    /// Numbers of the run.
+    /// Counts and sizes of the run.
     pub fn summary(&self) -> &Summary {
         &self.summary
     }
@@ -170,12 +174,13 @@ impl Report {
     /// one document and a stored document.
     ///
     /// # Errors
-    /// An item is an error if the name of a stored document, or documents in temporary files, cannot be read.
+    /// An item is an error if the name of a stored document cannot be read, or if documents in temporary files
+    /// cannot be read.
     pub fn clusters(&self) -> Box<dyn Iterator<Item = Result<Cluster<'_>>> + '_> {
         self.items(cluster_iter)
     }
 
-    /// Returns the kept documents in input order. All of them have a [`location`](Member::place), even if no id
+    /// Returns the kept documents in input order. All of them have a [`location`](Member::location), even if no id
     /// repeats.
     ///
     /// # Errors
@@ -220,7 +225,7 @@ impl Report {
         self.results().map_or(0, |results| results.resolved.references.stores.len())
     }
 
-    /// Whether the ids of all input documents are numbers, and whether the ids of all input documents and
+    /// Returns two flags: whether the ids of all input documents are numbers, and whether also the ids of all
     /// stored documents are numbers.
     pub fn ids_are_numbers(&self) -> (bool, bool) {
         let Some(results) = self.results() else { return (true, true) };
@@ -229,8 +234,8 @@ impl Report {
 
     /// Visits the near pairs of input documents in input order, then the pairs of an input document and a
     /// stored document. If texts are compared, only pairs of similar texts are visited. Unless
-    /// [`DedupConfig::pairs`](crate::config::DedupConfig::pairs) is set, only pairs of equal fingerprints are
-    /// recorded.
+    /// [`DedupConfig::pairs`](crate::config::DedupConfig::pairs) is set, pairs may be missing, except pairs of
+    /// equal fingerprints or texts.
     ///
     /// # Errors
     /// Errors of the visitor, [`Error::Cancelled`](simstore::Error::Cancelled) if the observer cancels, and
@@ -303,7 +308,7 @@ fn cluster_iter(results: &RunResults) -> Result<impl Iterator<Item = Result<Clus
     Ok(std::iter::from_fn(move || next().transpose()))
 }
 
-/// Reads the next cluster. If documents are on disk, reads several clusters, within the limit of a lookup.
+/// Reads the next cluster. If documents are on disk, reads as many clusters as one lookup of documents allows.
 fn read_clusters<'a>(
     results: &'a RunResults,
     members: &mut RowCursor<RowsIter<'_, rows::MemberRow>, rows::MemberRow>,

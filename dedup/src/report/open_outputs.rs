@@ -11,7 +11,7 @@ use simstore_corpus::Observer;
 use simstore_io::output::{CompleteOutput, Output, OutputFolder, is_folder_path};
 use simstore_io::result_table::ResultTableWriter;
 
-/// Open outputs of a run, in writing order.
+/// Open outputs of a run, in the order in which they are written.
 #[derive(Debug)]
 pub(crate) struct OpenOutputs {
     /// Output options of the user.
@@ -19,7 +19,7 @@ pub(crate) struct OpenOutputs {
     open: Vec<(OutputRole, PathBuf, OutputTarget)>,
 }
 
-/// Content of an output, in writing order.
+/// Kinds of content of an output, in the order in which outputs are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum OutputRole {
     KeepList,
@@ -30,7 +30,7 @@ enum OutputRole {
     AnnotatedDocuments,
 }
 
-/// Open file, or folder of copies.
+/// Where an output is written: an open file, or a folder for copies of files.
 #[derive(Debug)]
 enum OutputTarget {
     File(Output),

@@ -13,17 +13,17 @@ use simstore_io::reading::FileSet;
 use simstore_io::result_table;
 use simstore_io::{DocumentFormat, Format};
 
-/// Output files of a run, and how they are written. All files appear together, when all are complete. The
-/// path `-` is standard output.
+/// Output files of a run, and how they are written. All files get their names at the same time, when all are
+/// complete. The path `-` is standard output.
 #[derive(Default)]
 pub struct Outputs {
-    /// Output of the kept documents, in the format of the input. If the documents are text files, this is a
-    /// list of their paths, or a folder with copies of the files if the path ends in a slash. Fingerprints
-    /// are written as lines `HEX<TAB>ID`.
+    /// Path of the output of kept documents, in the format of the input. If the documents are text files, the
+    /// output is a list of their paths; or if this path ends in a slash, a folder with copies of the files.
+    /// Fingerprints are written as lines `HEX<TAB>ID`.
     pub output: Option<PathBuf>,
-    /// Output of all documents, with the number of the cluster in a field or column.
+    /// Path of the output of all documents. A field or column has the number of the cluster of each document.
     pub annotated: Option<PathBuf>,
-    /// Name of that field or column; `cluster` by default.
+    /// Name of the field or column for cluster numbers in the output `annotated`; `cluster` by default.
     pub cluster_field: Option<String>,
     /// Table of the documents in clusters: id, cluster number, representative, and distance or similarity to
     /// the representative. With reference stores, a column says whether the representative is a stored
@@ -49,7 +49,7 @@ pub struct Outputs {
     /// outputs and stores stay unchanged, because usually an input path is wrong. Inputs in memory may always
     /// be empty.
     pub allow_empty: bool,
-    /// Whether table rows are JSON objects, if the name of the file does not imply a format.
+    /// Whether tables are written as lines of JSON objects, if the name of the file does not imply a format.
     pub json: bool,
     /// Writer for the path `-`; by default the standard output of the process.
     pub stdout: Option<Box<dyn Write + Send>>,
@@ -200,7 +200,7 @@ impl Outputs {
         self.output.is_some() || self.annotated.is_some()
     }
 
-    /// Whether an output needs all near pairs.
+    /// Whether a requested output lists all near pairs.
     pub(crate) fn needs_pairs(&self) -> bool {
         self.pairs.is_some()
     }

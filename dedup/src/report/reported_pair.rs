@@ -5,19 +5,19 @@ use crate::rows::{MemberRow, ScoreWithError, StoredRow};
 use simstore_io::result_table::Cell;
 use simstore_io::{DocumentId, IdRef};
 
-/// Input document and a related document: a near-duplicate, the document that it duplicates, or the
-/// representative of its cluster.
+/// Pair of an input document and a related document, which is a near-duplicate, the document that the input
+/// document duplicates, or the representative of its cluster.
 pub(crate) struct ReportedPair {
     pub(crate) document: usize,
     pub(crate) other: OtherDocument,
     pub(crate) proximity: Proximity,
 }
 
-/// The other document of a pair.
+/// The second document of a pair: an input document or a stored document.
 pub(crate) enum OtherDocument {
     /// Number of an input document.
     Document(usize),
-    /// Id of a stored document, and the number of its store.
+    /// Id of a stored document, and the index of its store.
     Stored(DocumentId, usize),
 }
 
@@ -47,11 +47,13 @@ impl OtherDocument {
     }
 }
 
-/// Reason why a document is removed. Ids of stored documents are not looked up yet.
+/// Reason why a document is removed: another document that it duplicates. The name of a stored document is not
+/// looked up yet.
 pub(crate) enum RemovalReason {
-    /// The document with this number is near a stored document.
+    /// A stored document is near: (number of the removed document, stored document, score).
     Stored(usize, StoredRow, ScoreWithError),
-    /// The row names the nearest kept document, or the representative of the cluster.
+    /// An input document is near. The row has the removed document, and as `representative` the nearest kept
+    /// document or the representative of the cluster.
     Member(MemberRow),
 }
 

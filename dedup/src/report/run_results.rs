@@ -1,4 +1,4 @@
-//! Results of a run, and their publication: naming the output files and adding documents to a store.
+//! Results of a run, and their publication: the output files get their names, and documents are added to a store.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ pub(crate) struct RunResults {
     pub(crate) addition: Option<StoreAddition>,
 }
 
-/// Addition of kept documents to a store.
+/// What is needed to add the kept documents to a store.
 pub(crate) struct StoreAddition {
     /// Hash of inputs and options, which identifies the run.
     run_hash: String,
@@ -62,7 +62,7 @@ impl RunResults {
         &self.resolved.references.stores
     }
 
-    /// Whether the representatives of clusters are removed too.
+    /// Whether no document of a cluster is kept, not even the representative.
     pub(crate) fn keeps_none(&self) -> bool {
         self.resolved.keeps_none()
     }
@@ -90,7 +90,8 @@ impl RunResults {
         ClusterCursor::new(&self.outcome.clusters, self.keeps_none())
     }
 
-    /// Fails if inputs have changed during the run, or if the ids of kept documents are ambiguous in the store.
+    /// Fails if inputs have changed during the run, or if adding the kept documents would make ids ambiguous in
+    /// the store.
     pub(crate) fn check_before_publishing(&self, observer: &dyn Observer) -> Result<()> {
         self.resolved.check_unchanged()?;
         match self.resolved.references.stores.first().zip(self.addition.as_ref()) {
@@ -104,7 +105,7 @@ impl RunResults {
         }
     }
 
-    /// Names the output files and adds the kept documents to the store, in one atomic step.
+    /// Gives the output files their names and adds the kept documents to the store, in one atomic step.
     pub(crate) fn publish(
         &mut self,
         mut complete: Vec<CompleteOutput>,
@@ -162,8 +163,8 @@ impl RunResults {
         })
     }
 
-    /// Stages the output files under hidden names, and commits the kept documents to the store. Returns the
-    /// staged files.
+    /// Moves the complete output files to hidden names in their folders, and commits the kept documents to the
+    /// store. Returns the files with hidden names.
     fn stage_and_commit<F: Fingerprint>(
         &self,
         store: &Store<F>,
@@ -191,8 +192,8 @@ impl RunResults {
         Ok(staged)
     }
 
-    /// Returns the comparer of the store, which encodes the added documents. If the store keeps texts and has
-    /// no dictionary, trains a dictionary on the first input texts.
+    /// Returns the comparer for the store that documents are added to. It encodes the added documents. If the
+    /// store keeps texts and has no dictionary for compression, trains one on the first input texts.
     fn stored_comparer<F: Fingerprint>(
         &self,
         settings: SimilarSettings,
@@ -214,7 +215,7 @@ impl RunResults {
         Ok(stored)
     }
 
-    /// Returns the writer of documents to a store of similar documents.
+    /// Returns the writer that adds documents to a store of similar documents.
     fn similar_writer<'a>(
         &'a self,
         addition: &'a StoreAddition,

@@ -15,11 +15,11 @@ use crate::pipeline::clusters::StoredAssignmentRow;
 use crate::report::run_results::RunResults;
 use crate::rows::{PairScore, similarity_from_score};
 
-/// Number of largest clusters in the summary.
+/// Number of clusters in [`Summary::largest`].
 const LARGEST_CLUSTER_COUNT: usize = 3;
 
-/// Numbers of a run. The `Display` form is a text for users, with options named as in the library. The
-/// serialized form is the JSON object of all interfaces.
+/// Counts and sizes of a run. The `Display` form is a text for users; it names options as in the library. The
+/// serialized form is the JSON object that all interfaces return.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// Number of documents or fingerprints read.
@@ -30,17 +30,18 @@ pub struct Summary {
     pub clusters: usize,
     /// Number of documents in clusters.
     pub clustered: usize,
-    /// Number of removed documents: documents in clusters without the kept representatives.
+    /// Number of removed documents: all documents in clusters except the kept representatives.
     pub duplicates: usize,
     /// Number of documents in clusters whose representative is a stored document; `None` without reference
     /// stores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored: Option<usize>,
-    /// Number of those documents whose similarity to the stored document is estimated, because the store
-    /// keeps no texts. `None` by distance, and without reference stores.
+    /// Number of the documents counted in `stored` whose similarity to the stored document is estimated,
+    /// because the store keeps no texts. `None` if documents are compared by distance, and without reference
+    /// stores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated: Option<u64>,
-    /// Largest standard error of these estimated similarities.
+    /// Largest standard error of the similarities counted in `estimated`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub standard_error: Option<f64>,
     /// Number of documents added to the store; `None` if the configuration adds none.
@@ -54,12 +55,13 @@ pub struct Summary {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "compared")]
     pub verified: Option<u64>,
-    /// Number of those pairs below the threshold.
+    /// Number of the pairs counted in `verified` whose similarity was below the threshold.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "unlike")]
     pub rejected: Option<u64>,
-    /// Check whether duplicates share mainly boilerplate, which nearly all documents contain. `None` by
-    /// distance, and for fewer than 20 documents or 5 duplicates.
+    /// Result of a check whether duplicates are similar only because of boilerplate, text that nearly all
+    /// documents contain. `None` if documents are compared by distance, and for fewer than 20 documents or 5
+    /// duplicates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boilerplate: Option<Boilerplate>,
     /// Number of documents whose id is also the id of another document.
@@ -67,19 +69,19 @@ pub struct Summary {
     pub repeated_ids: usize,
     /// Number of documents without text. They are never duplicates.
     pub empty: u64,
-    /// Number of documents with fewer than 32 features. Their fingerprints are unreliable for comparison by
-    /// distance.
+    /// Number of documents with fewer than 32 features. The fingerprints of such short documents are unreliable.
     pub short: u64,
-    /// Number of replacement characters, for bytes that were invalid in the encoding of their input.
+    /// Number of replacement characters in the texts. They replace bytes that are invalid in the encoding of
+    /// the input.
     pub replaced: u64,
     /// Number of malformed documents that were skipped.
     #[serde(rename = "bad")]
     pub malformed: u64,
-    /// Number of additional paths of files and folders that were read once: links, hard links, and paths
-    /// given twice.
+    /// Number of paths that lead to a file or folder that was already read under another path, and were
+    /// skipped: links, hard links, and paths given twice.
     #[serde(rename = "other_names")]
     pub duplicate_paths: u64,
-    /// Number of other files, links, pipes and devices that were skipped.
+    /// Number of files, links, pipes and devices that were skipped for other reasons.
     #[serde(rename = "passed_over")]
     pub skipped_files: u64,
     /// Size of all texts in bytes.
@@ -92,7 +94,7 @@ pub struct Summary {
     /// Threshold for near-duplicates.
     #[serde(flatten)]
     pub criterion: Criterion,
-    /// Path of the first store, which documents are added to; `None` unless the run has several stores.
+    /// Path of the first reference store, which documents are added to. `None` unless the run has several stores.
     #[serde(skip)]
     pub(crate) first_of_stores: Option<String>,
     #[serde(skip)]
@@ -113,13 +115,13 @@ pub struct SpillSummary {
     pub peak_bytes: u64,
 }
 
-/// A large cluster.
+/// Size and spread of one of the largest clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ClusterSummary {
     /// Number of documents.
     pub size: usize,
-    /// Largest distance of two documents, in bits; `None` by similarity, and for too many distinct
-    /// fingerprints to compare all pairs.
+    /// Largest distance of two documents of the cluster, in bits. `None` if documents are compared by
+    /// similarity, or if the cluster has too many distinct fingerprints to compare all pairs.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "farthest")]
     pub max_distance: Option<u32>,
@@ -127,7 +129,8 @@ pub struct ClusterSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "least_similar")]
     pub min_similarity: Option<f64>,
-    /// Whether similarities to the representative are estimated, because it is a stored document without text.
+    /// Whether similarities to the representative are estimated. This is so if the representative is in a store
+    /// that keeps no texts.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[serde(rename = "estimated")]
     pub is_estimated: bool,
@@ -211,8 +214,8 @@ impl Summary {
     }
 }
 
-/// Returns the number of documents whose similarity to a stored document is estimated, and the largest
-/// standard error.
+/// Returns the number of documents whose similarity to their stored representative is estimated, and the
+/// largest standard error of these estimates.
 fn count_estimates(assignments: &Rows<StoredAssignmentRow>) -> Result<(u64, f64)> {
     let (mut count, mut greatest) = (0, 0.0_f64);
     for row in assignments.iter()? {
@@ -225,7 +228,7 @@ fn count_estimates(assignments: &Rows<StoredAssignmentRow>) -> Result<(u64, f64)
     Ok((count, greatest))
 }
 
-/// Returns the largest clusters. Of clusters of equal size, the earlier ones come first.
+/// Returns the largest clusters, largest first. Among clusters of equal size, earlier ones come first.
 fn largest_clusters(results: &RunResults, is_by_distance: bool) -> Result<Vec<ClusterSummary>> {
     let members = &results.outcome.clusters.by_cluster;
     let (mut largest, mut cursor): (Vec<(usize, u32)>, _) = (Vec::new(), members.cursor()?);
@@ -273,22 +276,23 @@ fn largest_clusters(results: &RunResults, is_by_distance: bool) -> Result<Vec<Cl
     Ok(largest.collect())
 }
 
-/// Maximum number of distinct fingerprints of a cluster for comparing all pairs. This takes some tenths of a
-/// second.
+/// Maximum number of distinct fingerprints in a cluster whose pairs are all compared, to find the largest
+/// distance. Comparing that many takes some tenths of a second.
 const MAX_COMPARED_FINGERPRINTS: usize = 1 << 15;
 
-/// Similarities and fingerprints of the documents of a cluster.
+/// Collects the similarities and fingerprints of the documents of a cluster, to measure how far apart they are.
 #[derive(Default)]
 struct ClusterSpread {
     least: Option<PairScore>,
-    /// Whether a similarity has a standard error.
+    /// Whether at least one similarity is an estimate.
     is_estimated: bool,
-    /// Distinct fingerprints, up to one more than the maximum.
+    /// Distinct fingerprints. No more are added after there are more than [`MAX_COMPARED_FINGERPRINTS`].
     distinct: BTreeSet<u128>,
 }
 
 impl ClusterSpread {
-    /// Returns the largest distance of two fingerprints; `None` if there are too many to compare all pairs.
+    /// Returns the largest distance of two fingerprints; `None` if there are too many fingerprints to compare
+    /// all pairs.
     fn farthest(&self) -> Option<u32> {
         if self.distinct.len() > MAX_COMPARED_FINGERPRINTS {
             return None;

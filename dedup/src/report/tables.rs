@@ -25,8 +25,8 @@ impl RunResults {
         self.stores().iter().filter_map(ReferenceStore::snapshot)
     }
 
-    /// Columns that say whether the second document is a stored one, and in which store it is. The first
-    /// column exists only with reference stores, the second only with several.
+    /// Columns about the second document of a pair: whether it is a stored document, and the path of its store.
+    /// The first column exists only if the run has reference stores, the second one only if it has several.
     fn stored_columns(&self) -> Vec<Column> {
         let mut columns = Vec::new();
         columns.extend(self.has_stores().then_some(("stored", ColumnKind::Flag)));
@@ -34,8 +34,8 @@ impl RunResults {
         columns
     }
 
-    /// Cells of the columns of `stored_columns`. `store` is the index of the store of a stored document, and
-    /// `path` the path of the store.
+    /// Cells for the columns of `stored_columns`. For a stored document, `store` is the index and `path` the
+    /// path of its store. For an input document, `store` is `None`.
     fn stored_cells<'c>(&self, store: Option<usize>, path: &'c str) -> impl Iterator<Item = Cell<'c>> {
         let flag = self.has_stores().then_some(Cell::Flag(store.is_some()));
         flag.into_iter().chain((self.stores().len() > 1).then_some(Cell::Text(path)))
@@ -45,7 +45,7 @@ impl RunResults {
         ColumnKind::Ids { are_numbers: self.corpus.ids_are_numbers }
     }
 
-    /// Column kind for ids of input documents and stored documents.
+    /// Kind of a column that has ids of input documents and of stored documents.
     fn mixed_id_column_kind(&self) -> ColumnKind {
         ColumnKind::Ids { are_numbers: self.all_ids_are_numbers() }
     }
@@ -61,8 +61,9 @@ impl RunResults {
         (self.corpus.repeated_ids > 0).then(|| lookup.location(document))
     }
 
-    /// Visits rows with a lookup for their documents. `documents` returns the two documents of a row. Loads
-    /// the documents of several rows at a time, within the limit of a lookup.
+    /// Visits rows, each together with a lookup that has the documents of the row. `documents` returns the
+    /// numbers of the input documents of a row, at most two. If documents are on disk, loads those of as many
+    /// rows at a time as one lookup allows.
     pub(crate) fn visit_with_lookup<T>(
         &self,
         observer: &dyn Observer,
@@ -91,7 +92,7 @@ impl RunResults {
         }
     }
 
-    /// Loads the documents of rows.
+    /// Loads the input documents of all `rows`. `documents` returns the numbers of the documents of a row.
     pub(crate) fn lookup_for_rows<T>(
         &self,
         rows: &[T],
@@ -104,7 +105,7 @@ impl RunResults {
         self.corpus.lookup(numbers, observer)
     }
 
-    /// Columns for locations; empty if no id repeats.
+    /// Columns with these names for locations of documents; empty if no id repeats in the input.
     fn location_columns(&self, names: &[&'static str]) -> Vec<Column> {
         if self.corpus.repeated_ids == 0 {
             return Vec::new();
@@ -116,7 +117,8 @@ impl RunResults {
         [vec![("id", self.id_column_kind())], self.location_columns(&["place"])].concat()
     }
 
-    /// Columns of a table of pairs, with these names for the columns of ids and locations.
+    /// Columns of a table of pairs. `ids` and `location_names` are the names of the columns for the ids and
+    /// locations of the two documents.
     pub(crate) fn pair_columns(
         &self,
         ids: [&'static str; 2],
@@ -127,7 +129,7 @@ impl RunResults {
         [vec![one, other], proximity, self.stored_columns(), self.location_columns(&location_names)].concat()
     }
 
-    /// Writes the list of kept documents if `keeps`, else the list of removed documents.
+    /// Writes the list of kept documents if `keeps` is set, else the list of removed documents.
     pub(crate) fn write_list(
         &self,
         rows: &mut ResultTableWriter,
@@ -146,8 +148,8 @@ impl RunResults {
         })
     }
 
-    /// Writes the ids of the kept documents if `keeps`, else of the removed documents. Ids are unescaped, and
-    /// end in a zero byte.
+    /// Writes the ids of the kept documents if `keeps` is set, else the ids of the removed documents. Ids are
+    /// not escaped, and each ends in a zero byte.
     pub(crate) fn write_ids(
         &self,
         mut output: Output,
@@ -176,8 +178,8 @@ impl RunResults {
         output.complete()
     }
 
-    /// Whether tables have a column for standard errors, because similarities to documents of a store without
-    /// texts are estimated.
+    /// Whether tables have a column for standard errors. They do if similarities may be estimated, because a
+    /// store keeps no texts.
     pub(crate) fn has_standard_errors(&self) -> bool {
         let addition = self.addition.as_ref().and_then(StoreAddition::settings);
         self.outcome.stored.is_estimated || addition.is_some_and(|settings| !settings.has_texts())
@@ -201,8 +203,8 @@ impl RunResults {
         }
     }
 
-    /// Converts a score and its standard error. `distance` computes the distance of the fingerprints, and is
-    /// called only by distance.
+    /// Converts a score and its standard error to a proximity. `distance` computes the distance of the two
+    /// fingerprints; it is called only if documents are compared by distance.
     fn proximity_from_score(
         &self,
         (score, error): ScoreWithError,
@@ -221,8 +223,8 @@ impl RunResults {
         }
     }
 
-    /// Returns the distance or similarity of a document and its representative, with a standard error if the
-    /// representative is stored.
+    /// Returns the proximity of a document and its representative `by`. It has a standard error only if the
+    /// representative is a stored document.
     pub(crate) fn proximity(
         &self,
         lookup: &DocumentLookup<'_>,
@@ -264,7 +266,8 @@ impl RunResults {
         Ok(ReportedPair { document, other: self.other_stored_document(stored)?, proximity })
     }
 
-    /// Returns the second document of a pair, with its id if it is a stored document.
+    /// Converts the id of a representative to the second document of a pair. Looks up the name of a stored
+    /// document.
     pub(crate) fn other_document(&self, by: RepresentativeId) -> Result<OtherDocument> {
         match by.get() {
             Ok(document) => Ok(OtherDocument::Document(document)),
@@ -274,7 +277,8 @@ impl RunResults {
         }
     }
 
-    /// A stored document, by its name, its number or, in a store without ids, its fingerprint.
+    /// Returns a stored document as the second document of a pair. Its id is its name; if it has none, its
+    /// number; or in a store without ids, its fingerprint.
     fn other_stored_document(&self, stored: &StoredRow) -> Result<OtherDocument> {
         let store = stored.store as usize;
         let Some(id) = stored.id else {
@@ -297,7 +301,7 @@ impl RunResults {
         other.document().and_then(|document| self.location(lookup, document))
     }
 
-    /// Visits the near pairs of input documents, then the pairs with stored documents.
+    /// Visits the near pairs of input documents, then the near pairs of an input document and a stored document.
     pub(crate) fn visit_pairs(
         &self,
         observer: &dyn Observer,
@@ -337,7 +341,8 @@ impl RunResults {
         )
     }
 
-    /// Writes a row of a table of pairs, or of a table of clusters if `cluster` is its number.
+    /// Writes a row of a table of pairs. If `cluster` is set, writes a row of a table of clusters, and
+    /// `cluster` is the number of the cluster.
     fn write_pair_row(
         &self,
         rows: &mut ResultTableWriter,
@@ -371,7 +376,8 @@ impl RunResults {
         })
     }
 
-    /// Returns the path of a store as text; empty for an input document and for a single store.
+    /// Returns the path of a store as text. The text is empty for an input document (`None`), and if the run
+    /// has only one store.
     fn store_path_text(&self, store: Option<usize>) -> Cow<'_, str> {
         store.and_then(|store| self.store_path(store)).map_or(Cow::Borrowed(""), Path::to_string_lossy)
     }
@@ -479,7 +485,8 @@ impl RunResults {
     }
 }
 
-/// Returns the document of a row, and its representative if that is an input document.
+/// Returns the number of the document in a row, and the number of its representative; `None` for a stored
+/// representative.
 pub(crate) fn member_documents(member: &MemberRow) -> [Option<usize>; 2] {
     [Some(member.document as usize), member.representative.get().ok()]
 }

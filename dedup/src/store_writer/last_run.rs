@@ -1,4 +1,5 @@
-//! The last run that added documents to a store. A new run completes its output files, and does not repeat it.
+//! The last run that added documents to a store. If it was killed too early, the next run gives its output
+//! files their names. If the next run is identical, it does not add the documents again.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +21,7 @@ pub(crate) struct AddedRun {
     pub(crate) added: u64,
     /// Number of output files.
     pub(crate) files: usize,
-    /// Paths of the output files; separate metadata values on disk.
+    /// Paths of the output files. In the store, each path is a metadata value of its own.
     #[serde(skip)]
     pub(crate) paths: Vec<PathBuf>,
 }
@@ -35,12 +36,13 @@ impl AddedRun {
 /// Last run that added documents to the store, if any.
 pub(crate) struct LastRun {
     run: Option<AddedRun>,
-    /// Output files of that run that got their names only now.
+    /// Output files of the last run that got their names only now, because that run was killed.
     completed_files: Vec<PathBuf>,
 }
 
 impl LastRun {
-    /// Reads the record of the last run, and names its output files if it was killed before it could.
+    /// Reads the record of the last run. If that run was killed before its output files got their names, gives
+    /// them their names.
     pub(crate) fn complete(added_to: Option<&ReferenceStore>, observer: &dyn Observer) -> Result<LastRun> {
         let run = added_to.map_or(Ok(None), ReferenceStore::last_run)?;
         let finished = match (added_to, &run) {
@@ -55,8 +57,8 @@ impl LastRun {
     /// hash of this run. Returns `None` if this run has to be done.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the last run was identical but an output of it is missing, or if this run would
-    /// overwrite an output that was completed only now.
+    /// [`Error::Refused`] if the last run was identical, but one of its output files is missing. Also if this
+    /// run would overwrite an output file of the last run that got its name only now.
     pub(crate) fn added_by_same_run(
         &self,
         run: &str,
@@ -81,7 +83,7 @@ impl LastRun {
     }
 }
 
-/// Fails unless all requested outputs exist and were written by the last run, which was identical.
+/// Fails unless the last run, which was identical to this one, has written all requested outputs, and they exist.
 fn check_same_outputs(last: &AddedRun, outputs: &Outputs) -> Result<()> {
     let mut missing = None;
     for path in outputs.paths() {

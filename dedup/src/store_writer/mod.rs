@@ -1,11 +1,11 @@
 //! Adds the kept documents to a store, atomically with the output files, even if the process is killed:
 //!
-//! 1. The complete output files are staged under hidden names that contain the hash of the run.
-//! 2. One commit adds the documents, and metadata that names the run and its files.
-//! 3. The files get their names.
+//! 1. The complete output files get hidden names that contain the hash of the run. They are now *staged*.
+//! 2. One commit adds the documents to the store, together with a record of the run and its output files.
+//! 3. The staged files get their final names.
 //!
-//! A later run that reads this metadata names the files that are still staged. If it is identical to the
-//! recorded run, it does nothing else.
+//! If files are still staged when a later run reads the record, this run gives them their final names. If the
+//! later run is identical to the recorded one, it does nothing else.
 
 pub(crate) mod last_run;
 pub(crate) mod names_in_use;
@@ -33,11 +33,11 @@ use crate::store_writer::similar_writer::SimilarStoreWriter;
 
 /// Metadata key of the record of the last run.
 const RUN_KEY: &str = "dedup";
-/// Metadata key of the path of an output file of that run, without the number of the file.
+/// Start of the metadata keys of the paths of the output files of the last run. The number of the file follows.
 const FILE_KEY_PREFIX: &str = "dedup file ";
 
 impl ReferenceStore {
-    /// Reads the record of the run that last added documents to the store.
+    /// Reads the record of the last run that added documents to the store.
     pub(crate) fn last_run(&self) -> Result<Option<AddedRun>> {
         let Some(snapshot) = self.snapshot() else { return Ok(None) };
         let Some(record) = snapshot.metadata(RUN_KEY)? else { return Ok(None) };
@@ -57,8 +57,8 @@ impl ReferenceStore {
         Ok(Some(run))
     }
 
-    /// Names the staged output files of a run that was killed before it could. Returns the paths of these
-    /// files.
+    /// Gives the staged output files of a killed run their final names. Returns the paths of the files that
+    /// were still staged.
     pub(crate) fn publish_files(&self, run: &AddedRun) -> Result<Vec<PathBuf>> {
         let mut finished = Vec::new();
         for path in &run.paths {
@@ -71,12 +71,12 @@ impl ReferenceStore {
         Ok(finished)
     }
 
-    /// Creates the store if it does not exist; with `similar`, as a store of similar documents. Returns
-    /// `None` if the store exists.
+    /// Creates the store, and returns it. Returns `None` if the store existed when this run opened it. If
+    /// `similar` is set, creates a store of similar documents.
     ///
     /// # Errors
-    /// [`Error::Refused`] if another run has created the store since this run began, because its documents
-    /// were not compared.
+    /// [`Error::Refused`] if another run has created the store since this run began. Documents of this run were
+    /// not compared with those of the other run.
     pub(crate) fn create_missing(
         &self,
         distance: Option<u32>,
@@ -104,7 +104,7 @@ impl ReferenceStore {
         Ok(Some(store))
     }
 
-    /// Fails if ids of the kept documents would be ambiguous in the store. Called before anything changes.
+    /// Fails if adding the kept documents would make ids ambiguous in the store. Called before the store changes.
     pub(crate) fn check_added_ids(
         &self,
         corpus: &Corpus,
@@ -133,7 +133,7 @@ impl ReferenceStore {
         self.check_ids(ids)
     }
 
-    /// Fails if another document has this name.
+    /// Fails if another document, stored or to be added, has the name `name`.
     fn check_name(&self, names: &mut NamesInUse, name: &str) -> Result<()> {
         let Some(by) = names.enter(name)? else { return Ok(()) };
         Err(Error::Refused(format!(
@@ -143,7 +143,8 @@ impl ReferenceStore {
         )))
     }
 
-    /// Fails if an id repeats, or is in the store. In a store of similar documents, an id belongs to one text.
+    /// Fails if an id occurs twice in `ids`, or if a stored document has it. In a store of similar documents,
+    /// an id must belong to only one text.
     fn check_ids(&self, mut ids: Vec<u64>) -> Result<()> {
         let refused = |id: u64, by: &str| {
             let store = self.path().display();
@@ -167,7 +168,7 @@ impl ReferenceStore {
         Ok(())
     }
 
-    /// Assigns the id and the name of a document in the store.
+    /// Returns the id and the name that a document gets in the store.
     fn assign(
         &self,
         (id_scheme, next_id): &mut (IdScheme, Option<u64>),
@@ -183,12 +184,13 @@ impl ReferenceStore {
         Ok((id, name))
     }
 
-    /// Returns the store opened for writing: the existing one, else the created one.
+    /// Returns the store that is open for writing: the store that existed before this run, else `made`, which
+    /// this run has created.
     pub(crate) fn writable_store<'a>(&'a self, made: Option<&'a AnyStore>) -> Option<&'a AnyStore> {
         self.store.as_ref().or(made)
     }
 
-    /// Loads all kept documents into a store, without a commit.
+    /// Adds all kept documents to a store. The caller commits them.
     pub(crate) fn load_kept<'a, F: Fingerprint>(
         &self,
         store: &'a Store<F>,
@@ -214,12 +216,12 @@ impl ReferenceStore {
     }
 }
 
-/// Returns the suffix of the names of staged output files of a run.
+/// Returns the suffix of the hidden names of a run's staged output files. `run` is the hash of the run.
 pub(crate) fn staged_suffix(run: &str) -> String {
     format!("{run}.new")
 }
 
-/// Commits the loaded documents, with the record of the run.
+/// Commits the added documents, together with the record of the run.
 pub(crate) fn commit<F: Fingerprint>(
     mut load: BulkLoad<'_, F>,
     run: &str,

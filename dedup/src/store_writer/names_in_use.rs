@@ -1,4 +1,4 @@
-//! Detects repeated names. In a store of similar documents, a name belongs to one text.
+//! Detects names that two documents have. In a store of similar documents, a name must belong to only one text.
 
 use std::collections::HashSet;
 
@@ -7,16 +7,16 @@ use simstore::{Result, each_width};
 use simstore_text::DocumentNameIndex;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Reason why a name or an id cannot be added: a stored document has it.
+/// Message for users: a name or an id cannot be added, because a stored document has it.
 pub(crate) const IS_STORED: &str = "is stored with another text (`simstore delete` deletes it)";
-/// Reason why a name or an id cannot be added: another added document has it.
+/// Message for users: a name or an id cannot be added, because another added document has it.
 pub(crate) const ADDED_TWICE: &str = "belongs to two different texts";
 
 /// Names of the documents of a store, and of the documents that are added to it.
 pub(crate) struct NamesInUse<'a> {
-    /// `None` for a store that does not exist yet.
+    /// Store that documents are added to; `None` if it does not exist yet.
     store: Option<&'a AnySnapshot>,
-    /// Index of the names in the store, which is read at the first use.
+    /// Index of the names in the store; `None` until it is read at the first use.
     stored: Option<DocumentNameIndex>,
     /// Hashes of the names of added documents.
     entered: HashSet<u128>,
@@ -27,7 +27,8 @@ impl<'a> NamesInUse<'a> {
         NamesInUse { store, stored: None, entered: HashSet::new() }
     }
 
-    /// Records the name of an added document. Returns a reason if another document has this name.
+    /// Records the name of an added document. If another document has this name, returns [`IS_STORED`] or
+    /// [`ADDED_TWICE`].
     pub(crate) fn enter(&mut self, name: &str) -> Result<Option<&'static str>> {
         if !self.entered.insert(xxh3_128(name.as_bytes())) {
             return Ok(Some(ADDED_TWICE));

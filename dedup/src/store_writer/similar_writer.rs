@@ -11,14 +11,14 @@ use crate::workspace::Workspace;
 use simstore_corpus::spill::{RowCursor, Rows, RowsIter, Sorter};
 use simstore_io::DocumentOptions;
 
-/// Writes documents in ascending order to a store of similar documents: the bands of their signatures, their
-/// notes, and their texts if the store keeps texts.
+/// Writes documents to a store of similar documents, in ascending order of their numbers: the bands of their
+/// signatures, and for each a note. The note also has the text, if the store keeps texts.
 pub(crate) struct SimilarStoreWriter<'a> {
     signatures: RowCursor<RowsIter<'a, SignatureRow>, SignatureRow>,
-    /// Second reading of the documents, if the store keeps texts.
+    /// Reads the texts from the inputs a second time, if the store keeps texts; else `None`.
     texts: Option<(DocumentRereader<'a>, &'a DocumentOptions)>,
     comparer: &'a DocumentComparer,
-    /// Notes of the documents by id. A store takes notes in order of ids.
+    /// Collected notes (id, note). They are sorted, because a store takes notes in order of ids.
     notes: Sorter<(u64, Vec<u8>)>,
 }
 
@@ -60,7 +60,7 @@ impl<'a> SimilarStoreWriter<'a> {
         self.notes.push((id, kept.note()))
     }
 
-    /// Writes the notes, in order of ids.
+    /// Writes the collected notes to the store, in order of ids.
     pub(crate) fn finish<F: Fingerprint>(self, load: &mut BulkLoad<'_, F>) -> Result<()> {
         self.notes.finish()?.try_for_each(|row| row.and_then(|(id, note)| load.set_note(id, &note)))
     }

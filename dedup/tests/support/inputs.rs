@@ -1,4 +1,4 @@
-//! Inputs from memory, and a configuration to compare them.
+//! Creates inputs in memory, and a configuration to compare them.
 
 use simstore::Fingerprint;
 use simstore_corpus::Inputs;
@@ -11,7 +11,7 @@ pub(crate) fn texts(documents: impl IntoIterator<Item = (DocumentId, String)>) -
     Inputs::from_documents(documents)
 }
 
-/// Creates inputs from texts. Their ids are their positions.
+/// Creates inputs from texts. The id of a text is its index in `all`.
 pub(crate) fn numbered(all: &[String]) -> Inputs {
     texts((0..).map(DocumentId::Number).zip(all.iter().cloned()))
 }
@@ -22,8 +22,8 @@ pub(crate) fn values<F: Fingerprint>(all: impl IntoIterator<Item = (DocumentId, 
     Inputs::from_fingerprints(fingerprints, Some(ids)).unwrap()
 }
 
-/// Comparison by a distance of up to `max_distance` bits, verified by a similarity of the texts of at least
-/// `min_similarity`.
+/// Returns a configuration that compares fingerprints by a distance of up to `most` bits, and verifies that the
+/// texts have a similarity of at least `least`.
 pub(crate) fn verified(most: u32, least: f64) -> ComparisonConfig {
     let verify = Some(VerifyConfig { min_similarity: least, profile: None });
     ComparisonConfig::Distance(DistanceConfig {

@@ -12,7 +12,7 @@ use simstore_dedup::{Report, Summary};
 
 pub(crate) use self::random::Random;
 
-/// Returns the summary of a report without the numbers that depend on time and memory.
+/// Returns the summary of a report, without the values that depend on time and memory.
 pub(crate) fn numbers(report: &Report) -> Summary {
     let mut summary = report.summary().clone();
     (summary.seconds, summary.spilled) = (0.0, None);

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_compressed_comes_back() {
+    fn compressed_bytes_are_restored() {
         let all =
             [Compression::None, Compression::Gzip, Compression::Zstd, Compression::Bzip2, Compression::Xz];
         for compression in all {

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_named() {
+    fn values_that_are_not_text_are_named() {
         for (head, what) in [
             (&b"%PDF-1.4\n"[..], "a PDF document, which is not supported: save its text"),
             (b"ARROW1\0\0", "an Arrow file, which is not supported: convert it to Parquet"),

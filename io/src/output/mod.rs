@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_appears_when_it_is_complete_and_what_is_dropped_leaves_nothing() {
+    fn a_file_appears_when_complete_and_dropped_outputs_leave_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.txt");
         std::fs::write(&path, "before").unwrap();

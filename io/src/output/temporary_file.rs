@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_removed_is_named() {
+    fn files_that_cannot_be_removed_are_named() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join(".out.tmp")).unwrap();
         let refused = written(&folder.path().join("out")).unwrap_err().to_string();

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_aside_is_read_again_and_again() {
+    fn spooled_inputs_are_read_again_and_again() {
         let folder = tempfile::tempdir().unwrap();
         let expected = texts(&mut DocumentStream::new(some(500)).reader());
         assert_eq!(expected.len(), 500);
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_put_aside_is_there_once() {
+    fn unspooled_pipes_are_read_once() {
         let folder = tempfile::tempdir().unwrap();
         let given = DocumentStream::new(some(10));
         let mut reader = given.reader();

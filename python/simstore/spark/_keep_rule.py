@@ -61,5 +61,5 @@ def with_ranks(df: DataFrame, text: str, id: str, keep: str) -> DataFrame:
 
 
 def most_preferred(*columns: str) -> Column:
-    """Returns an aggregate: the most preferred row of a group, as a struct of its rank, its id and these columns."""
+    """Returns an aggregate: the most preferred row of a group, as a struct of its rank, its id and the columns `columns`."""
     return F.min(F.struct("rank", "id", *columns))

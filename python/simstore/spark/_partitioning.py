@@ -54,12 +54,13 @@ def partition_keys(places: int) -> NDArray[np.int32]:
 
 
 def repartition_by_place(df: DataFrame, task: Task, places: int, fields: T.StructType) -> DataFrame:
-    """Runs a task on each partition of `df`, and sends each place of the result to its own partition.
+    """Runs a task on each partition of `df`, and sends the resulting rows of each place to its own partition.
 
     Parameters
     ----------
     df : DataFrame
     task : callable
+        Takes and returns an iterator of record batches.
     places : int
         Number of places, and number of partitions of the result.
     fields : StructType

@@ -44,7 +44,7 @@ def dedup(
     drop_duplicates: bool = False,
     parts: int | None = None,
 ) -> DataFrame:
-    """Returns the rows of a DataFrame with their clusters and duplicates, or the rows without the duplicates.
+    """Finds near-duplicate rows. Returns all rows with columns that describe them, or only the rows without near-duplicates.
 
     Texts are near each other if they are similar (option `similar`, 0.8 by default; see `similar_pairs`), or if their fingerprints are
     within a distance (option `distance`; see `near_pairs`). By similarity, each row joins the cluster of the most preferred kept row that

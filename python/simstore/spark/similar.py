@@ -114,9 +114,9 @@ class SimilaritySearch:
         Rows that have features and are not in `stored`: all columns except the text, and the columns that
         `simstore.tasks.similarity.sketched` adds. The column ``digest`` identifies the set of features.
     sets : DataFrame
-        Different sets of `documents`, with the columns that `simstore.tasks.similarity.sketched` adds.
+        Distinct sets of features of `documents`, with the columns that `simstore.tasks.similarity.sketched` adds.
     set_count : int
-        Number of different sets, including the sets of `stored`.
+        Number of distinct sets of features in `documents` and `stored`.
     stored : DataFrame or None
         Rows that are similar to a stored document: the column ``stored`` is not null. None if the rows have no such column.
     """

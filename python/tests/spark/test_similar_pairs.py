@@ -75,7 +75,7 @@ def test_any_similarity_and_recall(spark, adaptive):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_similarity_is_the_one_that_was_compared(spark, seed):
-    """Similarities are the doubles of `simstore.similarity`, so all pairs pass a filter by the threshold."""
+    """Similarities are exactly the floats that `simstore.similarity` returns, so a filter by the same threshold keeps all pairs."""
     from simstore.spark import release, similar_pairs
 
     texts = corpora.random_texts(seed, 60, words=[12, 24, 60][seed])

@@ -61,7 +61,7 @@ fn many_names_are_got_at_once() {
 }
 
 #[test]
-fn what_cannot_be_kept_is_refused() {
+fn long_and_unordered_values_are_refused() {
     let mut writer = NameFileWriter::new(Vec::new(), Path::new("n")).unwrap();
     let error = writer.push(1, &[b'x'; format::MAX_NAME_BYTES + 1]).unwrap_err();
     assert!(error.to_string().starts_with("the name of document 1 is 65537 bytes long"), "{error}");

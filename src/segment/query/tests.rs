@@ -231,7 +231,7 @@ fn filters_are_made_when_they_are_worth_it() {
 /// If a block of any segment is damaged, each answer is either right or an error that names the file, and at least one
 /// query returns the error.
 #[test]
-fn a_damaged_block_of_any_segment_is_told_by_its_file() {
+fn a_damaged_block_of_any_segment_is_reported_by_its_file() {
     let distance = 3;
     let mut all = build::<u64>(&[300, 40, 700, 300], distance, 11);
     let queries: Vec<u64> = all.entries.iter().flatten().map(|entry| entry.0 ^ 1 << 33).collect();

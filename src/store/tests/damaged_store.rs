@@ -78,7 +78,7 @@ fn files_tell_what_a_lost_manifest_said() {
 }
 
 #[test]
-fn each_missing_file_is_told_with_what_it_means() {
+fn each_missing_file_is_reported_with_its_consequence() {
     let cases = [
         ("000003.names", "the names of its documents are lost", true),
         ("000006.notes", "the notes of its documents are lost", true),

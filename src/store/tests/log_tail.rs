@@ -59,7 +59,7 @@ fn assert_as_opened(reader: &Snapshot<u64>) {
 }
 
 #[test]
-fn only_what_is_new_is_read() {
+fn only_new_documents_are_read() {
     let store = ManualStore::new(small());
     store.commit(|batch| (0..10).for_each(|i| batch.insert(spread(i), i)));
     let first = Snapshot::<u64>::open(store.path()).unwrap();
@@ -110,7 +110,7 @@ fn overwrite(path: &Path, at: u64, bytes: &[u8]) {
 /// A refresh checks the header of a log, the last record that it has read before, and all new records. So it finds
 /// damage there, but not in the other records that it has read before.
 #[test]
-fn damage_is_found_in_what_is_read() {
+fn damage_is_found_in_the_parts_that_are_read() {
     let store = ManualStore::new(small());
     (0..5).for_each(|i| store.commit(|batch| batch.insert(spread(i), i)));
     store.writer.sync().unwrap();

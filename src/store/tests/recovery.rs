@@ -55,7 +55,7 @@ fn logs_are_replayed_in_order() {
 }
 
 #[test]
-fn a_missing_log_is_told_by_its_name() {
+fn a_missing_log_is_reported_by_its_name() {
     for missing in ["000001.log", "000002.log"] {
         let store = three_logs();
         remove_file(store.file(missing)).unwrap();

@@ -49,7 +49,7 @@ fn a_writer_waits_while_two_memtables_wait() {
 
 /// After a failure, no writer waits for a flush.
 #[test]
-fn a_writer_that_waits_is_told_of_a_failure() {
+fn a_waiting_writer_gets_the_error_of_a_failure() {
     let store = ManualStore::new(StoreOptions { memtable: 0, ..small() });
     (0..2).for_each(|i| store.commit(|batch| batch.insert(i, i)));
     std::thread::scope(|scope| {

@@ -365,7 +365,7 @@ fn every_flipped_bit_of_a_closed_log() {
 }
 
 #[test]
-fn what_is_said_of_the_log_before() {
+fn fields_about_the_previous_log() {
     for (number, len, sound) in [
         (0, 0, true),
         (0, 56, false),

@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_without_spaces_are_segmented_if_that_is_asked_for() {
+    fn scripts_without_spaces_are_segmented_on_request() {
         let text = "C++ คือภาษา, ภาษา_c";
         let mut runs = Vec::new();
         word_ngrams(text, 3, true, |run| runs.push(run.to_owned()));

@@ -23,8 +23,8 @@ pub(crate) trait HammingIndex: Sync {
     /// Creates a searcher for one thread, with buffers.
     fn searcher(&self) -> Box<dyn Searcher + '_>;
 
-    /// Returns the text of the column "ids counted?": whether the index stores an id for each fingerprint, and of which
-    /// type.
+    /// Returns the text of the column "ids counted?": whether the index stores an id for each fingerprint, and the
+    /// type of the ids.
     fn id_kind(&self) -> &'static str;
 
     /// Returns the name of the plan that the index chose; `None` if the index specification fixes it.

@@ -1,5 +1,5 @@
-//! The lines of a part file. A part file has the documents, with fingerprints, of one or several whole input files, or
-//! of one section of a large input file.
+//! The lines of a part file. A part file has the documents, with fingerprints, of one or several whole input
+//! files, or of one section of a large input file.
 //!
 //! The format is specified in `format-spec/part.md`.
 
@@ -73,8 +73,8 @@ pub(crate) struct DocumentLine<'a> {
     pub(crate) file: usize,
     /// Line of the document in its input file. In a part for a section, lines count from the start of the section.
     pub(crate) line: u64,
-    /// Id of the document. `None` in a part for a section, if the id consists of the path and the line of the document:
-    /// the line in the file is unknown until all earlier sections are read.
+    /// Id of the document. `None` in a part for a section, if the id consists of the path and the line of the
+    /// document: the line in the file is unknown until all earlier sections are read.
     #[serde(borrow)]
     pub(crate) id: Option<DocumentLineId<'a>>,
     pub(crate) fingerprint: Option<String>,
@@ -109,8 +109,8 @@ pub(crate) struct EndLine {
     /// Number of lines or rows of a section; `None` for whole files.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) lines: Option<u64>,
-    /// Whether the end of the input file was reached when the section was read. If so, later sections of the file are
-    /// ignored. `None` for whole files.
+    /// Whether the end of the input file was reached when the section was read. If so, later sections of the
+    /// file are ignored. `None` for whole files.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) rest: Option<bool>,
 }

@@ -54,9 +54,9 @@ struct SectionProgress {
 }
 
 impl PartFolder<'_> {
-    /// Visits the documents of all inputs in order. Reads them from existing part files. If a part file is missing,
-    /// reads the input files instead, and writes the part file. If `shard` is set, makes only the missing part files of
-    /// the shard, and visits nothing.
+    /// Visits the documents of all inputs in order. Reads them from existing part files. If a part file is
+    /// missing, reads the input files instead, and writes the part file. If `shard` is set, makes only the
+    /// missing part files of the shard, and visits nothing.
     pub(crate) fn visit<F: Fingerprint>(
         &self,
         mut visitor: impl FnMut(Item<F>) -> Result<()>,
@@ -158,7 +158,8 @@ impl PartFolder<'_> {
         })
     }
 
-    /// Opens a part file. Returns `None` if it does not exist, if it is damaged, or if its input files have changed.
+    /// Opens a part file. Returns `None` if it does not exist, if it is damaged, or if its input files have
+    /// changed.
     fn open_unchanged<F: Fingerprint>(
         &self,
         path: &Path,
@@ -228,8 +229,8 @@ impl PartFolder<'_> {
         Ok(is_same && records.next().is_none() && end == section.as_ref().map(SectionEnd::from_section))
     }
 
-    /// Reads the input files of a part, writes the part file, and visits the documents. `first` is the input position of
-    /// the first document. `lines` is the number of lines in the file before the section, if known.
+    /// Reads the input files of a part, writes the part file, and visits the documents. `first` is the input
+    /// position of the first document. `lines` is the number of lines in the file before the section, if known.
     fn make_part<F: Fingerprint>(
         &self,
         path: &Path,

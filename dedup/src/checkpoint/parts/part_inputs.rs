@@ -15,8 +15,8 @@ use simstore_io::InputFile;
 use simstore_io::bytes::Section;
 use simstore_io::document::path_to_name;
 
-/// Size in bytes below which input files are small. Several small files share a part, so that a folder of many pages
-/// has few parts.
+/// Size in bytes below which input files are small. Several small files share a part, so that a folder of many
+/// pages has few parts.
 const MIN_LARGE_FILE_BYTES: u64 = 1 << 20;
 /// Maximum number of small files in a part.
 const MAX_PART_FILES: usize = 4096;
@@ -98,8 +98,8 @@ impl PartInput {
         self.files.iter().map(file).collect()
     }
 
-    /// Restricts `inputs` to the files or the section of this part. The returned inputs can be read only once. After
-    /// that, the returned section knows its number of lines, and whether the file ended there.
+    /// Restricts `inputs` to the files or the section of this part. The returned inputs can be read only once.
+    /// After that, the returned section knows its number of lines, and whether the file ended there.
     pub(crate) fn inputs(&self, inputs: &Inputs) -> (Inputs, Option<Section>) {
         let section = self.section.as_ref().map(Section::unread);
         match &section {

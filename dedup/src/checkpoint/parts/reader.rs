@@ -27,8 +27,8 @@ pub(crate) struct PartOffsets {
 pub(crate) struct PartFileReader {
     path: PathBuf,
     lines: ChecksummedReader,
-    /// Modification time of each input file when the part file was made, in nanoseconds since 1970; `None` if it is
-    /// unknown.
+    /// Modification time of each input file when the part file was made, in nanoseconds since 1970; `None` if
+    /// it is unknown.
     pub(crate) modified: Vec<Option<u64>>,
     decoder: DocumentDecoder,
 }
@@ -41,7 +41,8 @@ struct DocumentDecoder {
 }
 
 impl PartFileReader {
-    /// Opens a part file. If it is damaged, or its header is not `expected`, returns a message for users as the error.
+    /// Opens a part file. If it is damaged, or its header is not `expected`, returns a message for users as the
+    /// error.
     pub(crate) fn open(path: &Path, expected: &PartHeader) -> Result<PartFileReader, String> {
         let mut lines = ChecksummedReader::open(path)?;
         let header: PartHeader = serde_json::from_slice(lines.next_line()?)
@@ -60,8 +61,9 @@ impl PartFileReader {
         Ok(PartFileReader { path: path.to_path_buf(), lines, modified, decoder })
     }
 
-    /// Visits the documents of the part file; a malformed document is `None`. Adds the offsets in `first` to the
-    /// positions and, for a section, to the line numbers. Returns the outcome of the section, or `None` for whole files.
+    /// Visits the documents of the part file; a malformed document is `None`. Adds the offsets in `first` to
+    /// the positions and, for a section, to the line numbers. Returns the outcome of the section, or `None` for
+    /// whole files.
     pub(crate) fn visit<F: Fingerprint>(
         mut self,
         first: PartOffsets,

@@ -1,4 +1,5 @@
-//! Observer for reading a section of a file. It converts line numbers within the section to line numbers in the file.
+//! Observer for reading a section of a file. It converts line numbers within the section to line numbers in the
+//! file.
 
 use std::ops::ControlFlow;
 use std::sync::OnceLock;

@@ -75,8 +75,8 @@ impl PartFileWriter {
         Ok(())
     }
 
-    /// Writes the last line, and gives the file its name. `section` is the outcome of the section, or `None` for whole
-    /// files.
+    /// Writes the last line, and gives the file its name. `section` is the outcome of the section, or `None`
+    /// for whole files.
     pub(crate) fn finish(mut self, section: Option<SectionEnd>) -> Result<()> {
         let (lines, rest) = (section.map(|end| end.lines), section.map(|end| end.is_end_of_file));
         let end = to_json_line(&EndLine { end: self.count, lines, rest })?;

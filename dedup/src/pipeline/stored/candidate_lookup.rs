@@ -29,8 +29,8 @@ pub(crate) type StoredCandidate = (u32, (u32, u64));
 /// Look-up of candidates in stores.
 pub(crate) struct CandidateLookup<'a> {
     stores: &'a [SimilarStoreRef<'a>],
-    /// Number of matches at which a look-up is repeated with fewer documents. A look-up of a single document may have
-    /// any number of matches.
+    /// Number of matches at which a look-up is repeated with fewer documents. A look-up of a single document
+    /// may have any number of matches.
     max_matches: usize,
     stage: &'a Stage<'a>,
 }
@@ -79,8 +79,8 @@ impl<'a> CandidateLookup<'a> {
         }
     }
 
-    /// Returns the candidates of the documents in `rows`. Returns `None` if there are more than `max_matches`, unless
-    /// `rows` is a single document.
+    /// Returns the candidates of the documents in `rows`. Returns `None` if there are more than `max_matches`,
+    /// unless `rows` is a single document.
     fn look_up(&self, rows: &[SignatureRow]) -> Result<Option<Vec<StoredCandidate>>> {
         let limit = if rows.len() == 1 { usize::MAX } else { self.max_matches };
         let candidates = Mutex::new(Vec::new());

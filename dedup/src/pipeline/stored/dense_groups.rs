@@ -29,11 +29,13 @@ const CANDIDATE_BYTES: u64 = 16;
 pub(crate) struct DenseComparison<'a> {
     stores: &'a [SimilarStoreRef<'a>],
     min_similarity: f64,
-    /// Whether to find all stored documents that are similar to a document. If not, finds only the most similar one.
+    /// Whether to find all stored documents that are similar to a document. If not, finds only the most similar
+    /// one.
     with_all: bool,
     queries: Vec<DenseQuery>,
     bands: Vec<[u64; BANDS]>,
-    /// Stored documents that are a candidate of at least one document of the batch, as (store, id). Sorted, each once.
+    /// Stored documents that are a candidate of at least one document of the batch, as (store, id). Sorted,
+    /// each once.
     candidates: Vec<(u32, u64)>,
     bytes: u64,
 }
@@ -58,8 +60,8 @@ impl<'a> DenseComparison<'a> {
         DenseComparison { stores, min_similarity, with_all, queries, bands, candidates, bytes: 0 }
     }
 
-    /// Adds input documents to the batch, with all their candidates. `features` returns the features of a document in
-    /// ascending order.
+    /// Adds input documents to the batch, with all their candidates. `features` returns the features of a
+    /// document in ascending order.
     pub(crate) fn add(
         &mut self,
         rows: &[SignatureRow],
@@ -95,11 +97,11 @@ impl<'a> DenseComparison<'a> {
         self.bytes
     }
 
-    /// Visits the matches of the batch: all similar pairs if `with_all` is set, else the most similar stored document
-    /// of each document. Then empties the batch.
+    /// Visits the matches of the batch: all similar pairs if `with_all` is set, else the most similar stored
+    /// document of each document. Then empties the batch.
     ///
-    /// For stores without texts, a pair is similar if the [limit](EstimateLimit) of the document accepts the estimate.
-    /// The limit depends on all candidates of the document.
+    /// For stores without texts, a pair is similar if the [limit](EstimateLimit) of the document accepts the
+    /// estimate. The limit depends on all candidates of the document.
     pub(crate) fn compare(
         &mut self,
         stage: &Stage<'_>,
@@ -150,8 +152,8 @@ impl<'a> DenseComparison<'a> {
         comparer.documents(snapshot, &ids)
     }
 
-    /// Visits the indexes of the input documents that a stored document is a candidate of, judged by the distance of
-    /// bands. For stores with texts, the distance of the whole signatures is limited as well.
+    /// Visits the indexes of the input documents that a stored document is a candidate of, judged by the
+    /// distance of bands. For stores with texts, the distance of the whole signatures is limited as well.
     fn candidate_queries(&self, store: u32, stored: &StoredDocument) -> impl Iterator<Item = usize> {
         let settings = self.stores[store as usize].1.settings();
         let total = if settings.has_texts() { settings.signature_distance() } else { u32::MAX };
@@ -185,7 +187,8 @@ impl<'a> DenseComparison<'a> {
         let (snapshot, comparer) = self.stores[store as usize];
         let (mut similar, mut stored_features) = (Vec::new(), None);
         for at in self.candidate_queries(store, stored) {
-            let DenseQuery { document, signature, features, bitmap, estimate_limit: limit, .. } = &self.queries[at];
+            let DenseQuery { document, signature, features, bitmap, estimate_limit: limit, .. } =
+                &self.queries[at];
             let estimate = match comparer.signature_estimate(stored, signature) {
                 Some(estimate) => Some(estimate).filter(|&estimate| {
                     limit.accepts_estimate(estimate, stored.signature.distance(signature))

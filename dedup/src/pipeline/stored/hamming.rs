@@ -34,10 +34,9 @@ impl Pipeline<'_> {
             return Ok((StoredMatches::empty(), excluded));
         }
         // Sorted by unique document, the nearest stored fingerprint first.
-        let neighbors = near
-            .stored
-            .iter()?
-            .map(|row| row.and_then(|(index, neighbor)| Ok((by_fingerprint.single_unique(index)?, neighbor))));
+        let neighbors = near.stored.iter()?.map(|row| {
+            row.and_then(|(index, neighbor)| Ok((by_fingerprint.single_unique(index)?, neighbor)))
+        });
         let neighbors: Rows<UniqueNeighborRow> = workspace.sorted(neighbors)?;
         // The best document of each component. A document without edges is its own component.
         let firsts = components::components(edges.iter()?, uniques.len(), workspace, stage)?;
@@ -61,9 +60,9 @@ impl Pipeline<'_> {
     }
 
     /// Creates the result of [`Pipeline::near_stored`]: converts rows of unique documents to rows of documents.
-    /// `neighbors` has the stored fingerprints near each unique document. `nearest` has the nearest stored fingerprint
-    /// of each component, which is identified by its best document. `firsts` has the best document of the component
-    /// of each other document.
+    /// `neighbors` has the stored fingerprints near each unique document. `nearest` has the nearest stored
+    /// fingerprint of each component, which is identified by its best document. `firsts` has the best document
+    /// of the component of each other document.
     fn stored_matches(
         &self,
         neighbors: &Rows<UniqueNeighborRow>,

@@ -32,8 +32,8 @@ pub(crate) struct StoredCandidates {
 }
 
 impl StoredCandidates {
-    /// Visits all documents with candidates, in ascending order, as [`FeatureReader::features`] takes them: each item
-    /// is the number of the document twice, in the corpus and in the feature file.
+    /// Visits all documents with candidates, in ascending order, as [`FeatureReader::features`] takes them:
+    /// each item is the number of the document twice, in the corpus and in the feature file.
     ///
     /// [`FeatureReader::features`]: crate::pipeline::features::FeatureReader::features
     pub(crate) fn documents(&self) -> Result<impl Iterator<Item = Result<(u64, u32)>> + '_> {
@@ -86,8 +86,8 @@ pub(crate) struct StoreComparison<'a> {
     /// Index of each store in `stores` among all reference stores.
     pub(crate) numbers: &'a [u32],
     pub(crate) min_similarity: f64,
-    /// Whether to return all stored documents that are similar to a document. If not, returns only the most similar
-    /// one.
+    /// Whether to return all stored documents that are similar to a document. If not, returns only the most
+    /// similar one.
     pub(crate) with_all: bool,
     pub(crate) workspace: &'a Workspace,
 }
@@ -105,7 +105,8 @@ fn row(found: StoredMatch) -> StoredMatchKey {
 }
 
 impl StoreComparison<'_> {
-    /// Compares documents with their candidates. `features` must have the documents' features if a store has texts.
+    /// Compares documents with their candidates. `features` must have the documents' features if a store has
+    /// texts.
     pub(crate) fn compare(
         &self,
         candidates: &StoredCandidates,

@@ -10,13 +10,13 @@ use simstore_corpus::spill::{Rows, Sorter};
 /// All matches in the reference stores.
 #[derive(Debug)]
 pub(crate) struct StoredMatches {
-    /// Pairs of an input document and a stored document near it, sorted by input document, the nearest first. If the
-    /// run does not list pairs, only the nearest stored document of each input document.
+    /// Pairs of an input document and a stored document near it, sorted by input document, the nearest first.
+    /// If the run does not list pairs, only the nearest stored document of each input document.
     pub(crate) near: Rows<StoredMatchRow>,
     /// Stored documents that represent clusters. Rows of other tables refer to them by their indexes in this one.
     pub(crate) representatives: Rows<StoredRow>,
-    /// Input documents whose cluster is represented by a stored document, each with that stored document. In document
-    /// order.
+    /// Input documents whose cluster is represented by a stored document, each with that stored document. In
+    /// document order.
     pub(crate) assignments: Rows<StoredAssignmentRow>,
     /// Whether similarities may be estimates, because a store has no texts.
     pub(crate) is_estimated: bool,
