@@ -278,7 +278,8 @@ fn documents_of_office_programs() {
         (["mimetype", "content.xml"], "an OpenDocument file or a book"),
     ] {
         for name in ["a.xlsx", "a.csv", "a.zip", "a"] {
-            let said = error_messages(&folder.file(name, zip(&names.map(member), 8)), &DocumentOptions::default());
+            let said =
+                error_messages(&folder.file(name, zip(&names.map(member), 8)), &DocumentOptions::default());
             let expected = format!("{name}: looks like {what}");
             assert!(said.len() == 1 && said[0].contains(&expected), "{said:?}");
         }

@@ -23,7 +23,8 @@ thread_local! {
 fuzz_target!(|data: &[u8]| {
     let Some((&selector, data)) = data.split_first() else { return };
     FOLDER.with(|folder| {
-        let path = folder.path().join(format!("input{}", EXTENSIONS[usize::from(selector) % EXTENSIONS.len()]));
+        let path =
+            folder.path().join(format!("input{}", EXTENSIONS[usize::from(selector) % EXTENSIONS.len()]));
         fs::write(&path, data).unwrap();
         let paths = [path.clone()];
         let _ = Inputs::new(&paths, DocumentOptions::default()).unwrap().kind();

@@ -14,8 +14,8 @@ use crate::fingerprints::{FingerprintColumn, array_of, width_of};
 use crate::packed_fingerprints::{edge_array, unpack_all};
 use crate::table::PyTable;
 
-/// Clusters of pairs, which are their connected components. A forest does not keep the pairs. For each cluster it
-/// keeps edges that connect the members, one edge fewer than members.
+/// Clusters of fingerprints: the connected components of pairs. A forest does not keep the pairs. For each cluster
+/// it keeps edges that connect the members, one edge fewer than members.
 ///
 /// Forests can be merged in any order, by any number of tasks: the result is the same.
 ///

@@ -260,8 +260,8 @@ pub(crate) fn similarity(
 }
 
 /// Returns the first bands of each text's MinHash signature. A band is 64 bits. Each bit is one bit of the minimum
-/// of a hash function over the text's shingles. On average, two texts of similarity s differ in a share of (1 - s)
-/// / 2 of the bits.
+/// of a hash function over the text's shingles. On average, a share of (1 - s) / 2 of the bits differ between two
+/// texts of similarity s.
 ///
 /// Parameters
 /// ----------

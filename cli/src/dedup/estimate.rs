@@ -85,7 +85,16 @@ fn print_lines(output: &mut Output, estimate: &Estimate, memory_is_given: bool) 
 }
 
 fn print_search(output: &mut Output, search: &SearchEstimate) -> Result<()> {
-    let &SearchEstimate { min_similarity: similar, recall, recall_of_closer, bands: sketches, joined, distance, total, .. } = search;
+    let &SearchEstimate {
+        min_similarity: similar,
+        recall,
+        recall_of_closer,
+        bands: sketches,
+        joined,
+        distance,
+        total,
+        ..
+    } = search;
     let width = 64 * sketches;
     output.write_line(format_args!(
         "search: candidates differ in at most {distance} bits of one of {joined} bands (of {sketches}), and in at most {total} of \

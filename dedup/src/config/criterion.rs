@@ -58,7 +58,7 @@ pub struct DistanceConfig {
 pub struct VerifyConfig {
     /// Least Jaccard similarity of the two texts, from 0 to 1.
     pub min_similarity: f64,
-    /// Name of the profile that turns the texts into features. The default is that of
+    /// Name of the profile that turns the texts into features. It has the same default as
     /// [`SimilarityConfig::profile`].
     pub profile: Option<String>,
 }

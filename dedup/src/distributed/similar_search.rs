@@ -168,8 +168,8 @@ impl ComponentStars {
     }
 
     /// Without `pair`, adds a member of a component. With `pair`, adds a similar pair: `member`, and the other
-    /// member and their similarity in `pair`. If `component` differs from that of the last call, returns the
-    /// assignments of the last component.
+    /// member and their similarity in `pair`. The first call for a new `component` returns the assignments of
+    /// the component before.
     ///
     /// # Errors
     /// [`Error::Refused`] if the component has too many pairs; [`Error::BadArgument`] if a pair comes before

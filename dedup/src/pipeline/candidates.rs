@@ -29,7 +29,7 @@ use crate::workspace::Workspace;
 use simstore_corpus::Stage;
 use simstore_corpus::spill::{Rows, Sorter, SpillWriter};
 
-/// Number of near pairs per document from which on documents that are near each other form a dense group.
+/// Least number of near pairs per document in a dense group.
 const DENSE_PAIRS_PER_MEMBER: usize = 64;
 /// Maximum number of candidates of a unique document. A document with more becomes a member of a dense group.
 const MAX_PAIRS_PER_DOCUMENT: u16 = 1024;

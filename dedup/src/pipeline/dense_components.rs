@@ -15,7 +15,7 @@ use simstore_corpus::Stage;
 
 /// Number of members for which the index is searched at the same time, on all cores.
 const MEMBER_BATCH: usize = 64;
-/// Number of postings from which on a list has an entry in [`ConnectedIndex::connected_prefixes`].
+/// Least number of postings of a list that has an entry in [`ConnectedIndex::connected_prefixes`].
 const MIN_TRACKED_LIST: usize = 64;
 
 /// Visits a subset of the similar pairs of `members` that has the same connected components as all similar pairs.

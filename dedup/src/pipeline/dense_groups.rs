@@ -53,7 +53,7 @@ pub(crate) struct DenseGroups<'a> {
 struct FeatureCounts(Vec<SaturatingCounter>);
 
 impl FeatureCounts {
-    /// Creates counters for the features of `uniques` members. They take at most `memory` bytes.
+    /// Creates counters for the features of `items` members. They take at most `memory` bytes.
     fn new(uniques: usize, memory: u64) -> FeatureCounts {
         let max_counters = (memory / 2).min(uniques as u64 * 256).clamp(1 << 12, 1 << 25);
         FeatureCounts((0..1_u64 << max_counters.ilog2()).map(|_| SaturatingCounter::default()).collect())
@@ -193,15 +193,15 @@ impl<'a> DenseGroups<'a> {
     }
 }
 
-/// Splits `uniques` into batches of `count` items; the last batch may be smaller. Returns an error instead of a
+/// Splits `items` into batches of `count` items; the last batch may be smaller. Returns an error instead of a
 /// batch if the run is cancelled.
 pub(crate) fn batches<T>(
-    mut uniques: impl Iterator<Item = T>,
+    mut items: impl Iterator<Item = T>,
     count: usize,
     stage: &Stage<'_>,
 ) -> impl Iterator<Item = Result<Vec<T>>> {
     std::iter::from_fn(move || {
-        let batch: Vec<T> = uniques.by_ref().take(count).collect();
+        let batch: Vec<T> = items.by_ref().take(count).collect();
         if batch.is_empty() { None } else { Some(stage.add(0).map(|()| batch)) }
     })
 }
