@@ -19,8 +19,8 @@ class Tool:
     """A tool of the comparison.
 
     `package` is its package in the registry. `kind` is "python", "rust" or "simstore". `task` is the first argument of
-    benches/similar/rivals.py that runs a Python tool, or the name of the program in benches/similar/peers that runs a Rust tool. `settings` and
-    `words` describe its settings and its splitting into words, in the report.
+    benches/similar/rivals.py that runs a Python tool, or the name of the program in benches/similar/peers that runs a Rust
+    tool. `settings` and `words` describe its settings and its splitting into words, in the report.
     """
 
     package: str

@@ -34,8 +34,8 @@ FRAME_WORDS, ARTICLE_WORDS, GENERATED_PAGES = 340, 35, 40
 class MainText(html.parser.HTMLParser):
     """Collects the main text of a page.
 
-    With an `attribute`, this is the text inside the elements whose attribute has the value `values`. If `attribute` is None, this is the text
-    outside the elements that have a class in `values`.
+    With an `attribute`, this is the text inside the elements whose attribute has the value `values`. If `attribute` is None,
+    this is the text outside the elements that have a class in `values`.
     """
 
     def __init__(self, attribute, values):
