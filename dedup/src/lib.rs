@@ -37,7 +37,7 @@
 //!
 //! The default compares texts with a similarity of at least 0.8. [`DedupConfig::comparison`] sets another
 //! threshold or compares fingerprints. [`DedupConfig::keep`] sets the [rule](KeepRule) that chooses the kept
-//! document, and [`DedupConfig::cluster_by`] how near-duplicates form [clusters](ClusterBy).
+//! document, and [`cluster_by`](field@DedupConfig::cluster_by) how near-duplicates form [clusters](ClusterBy).
 //!
 //! ```
 //! use simstore_dedup::{ComparisonConfig, DedupConfig, KeepRule};

@@ -46,7 +46,7 @@ const CODE_NAME: &str = "code,weights=none";
 /// | `features` | the text consists of lines `feature<TAB>weight`, used unchanged; weights are from 0 to 65535, by default 1 |
 /// | `exact` | the whole text in Unicode's form NFC, and nothing is cleaned: only equal texts are similar |
 /// | `main-text` | HTML: every three successive words of the main text; short for `words-3,segmented,main-text,simplified,weights=none`, and takes no further options |
-/// | `pypi-simhash` and others | the features of another tool, bit for bit: a [`Preset`], which takes no options |
+/// | `pypi-simhash` and others | the features of another tool, bit for bit: a [`Preset`](crate::Preset), which takes no options |
 ///
 /// | option of tokenizers that use words | |
 /// |---|---|
