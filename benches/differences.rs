@@ -25,7 +25,7 @@ enum PositionCoding {
     Enumerated,
 }
 
-/// Coding of the choice of the reference among the earlier fingerprints.
+/// How a tail or symbol says which earlier fingerprint is the reference.
 #[derive(Clone, Copy, PartialEq)]
 enum ReferenceCoding {
     /// Each tail has a field with the reference.
@@ -107,7 +107,7 @@ fn position_bits(positions: PositionCoding, h: u32, below: u64) -> f64 {
 /// than the predecessor.
 type Symbol = (Option<u32>, u32, bool);
 
-/// Sizes of symbols in bits, if each is coded by its frequency.
+/// Sizes of symbols in bits under an ideal code for their frequencies (their entropy).
 #[derive(Default)]
 struct EntropyModel<T> {
     /// Number of occurrences of each symbol in the current round.

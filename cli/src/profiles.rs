@@ -111,7 +111,7 @@ const PARTS: [(&str, &[(&str, &str)]); 6] = [
 
 /// Heading of the group of presets.
 const PRESETS_HEADING: &str = "Presets: reproduce another tool's fingerprints; they take no options";
-/// Width of the table's first column, which has the parts of profile names, in characters.
+/// Width of the first column (names of tokenizers and options) of the printed tables, in characters.
 const PART_WIDTH: usize = 20;
 
 pub(crate) fn run(args: &ProfilesArgs) -> CommandResult {

@@ -79,7 +79,7 @@ pub struct StoreDescription {
     pub memtable_entries: u64,
     /// Whether the store keeps ids.
     pub keeps_ids: bool,
-    /// Plan for new segments.
+    /// Name of the plan (choice of tables) for new segments.
     pub plan: String,
     /// Block size of new segments, in bytes; `None` for the codec's default.
     pub block_size: Option<u32>,

@@ -19,7 +19,7 @@ use crate::store::{Snapshot, StoredPair, stored_bits};
 pub type AnySnapshot = AnyWidth<Snapshot<u64>, Snapshot<u128>>;
 
 impl AnySnapshot {
-    /// Opens a snapshot as [`Snapshot::open`], with the width of the store.
+    /// Detects the width of a store, and opens a snapshot of it like [`Snapshot::open`].
     ///
     /// # Errors
     /// The errors of [`Snapshot::open`].

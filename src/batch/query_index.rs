@@ -110,10 +110,10 @@ impl<F: Fingerprint> HeadIndex<F> {
 pub(super) struct GroupIndex {
     /// Bit set: bit `v` is set if the group has a fingerprint whose index bits have the value `v`.
     present: Vec<u64>,
-    /// For each word of `present`, the position in the group of the first fingerprint with one of its 64
-    /// values.
+    /// For each 64-bit word of `present`, the position in the group of the first fingerprint whose bit is in this
+    /// word.
     starts: Vec<u32>,
-    /// Buffer for [`GroupIndex::find`].
+    /// Result of [`GroupIndex::find`], kept to reuse its memory.
     found: Vec<u32>,
 }
 

@@ -37,7 +37,7 @@ pub(crate) struct CodecCosts {
     pub(crate) probe: f64,
     /// Time to decode one fingerprint and compare it, in nanoseconds.
     pub(crate) decode: f64,
-    /// Mean number of waits for memory for each block that a probe reads. It may be below 1, because the waits of a group of
+    /// Mean number of memory waits (cache misses) for each block that a probe reads. It may be below 1, because the waits of a group of
     /// probes overlap. `elias-fano` reads about two cache lines of a block. The Huffman codecs read more: header, directory,
     /// code words and tails.
     pub(crate) miss: f64,

@@ -235,8 +235,8 @@ impl<F: Fingerprint> EliasFanoBlock<'_, F> {
         (end < self.header.count).then_some(UpperPosition { at, zeros: at.wrapping_sub(ones) as u64, ones })
     }
 
-    /// Like [`EliasFanoBlock::visit_one_by_one`], but decodes eight fingerprints at a time, and without a maximum number. The
-    /// lower bits of a fingerprint must be at most 56 bits wide, and the block must have at least 64 bytes.
+    /// Like [`EliasFanoBlock::visit_one_by_one`], but decodes eight fingerprints at a time, and has no limit on the number of
+    /// fingerprints. The lower bits of a fingerprint must be at most 56 bits wide, and the block must have at least 64 bytes.
     #[inline(always)]
     fn visit_groups(
         &self,

@@ -278,7 +278,8 @@ impl<'a, F: Fingerprint> SpanDirectory<'a, F> {
         (!all && (below > 0 || from == 1)).then(|| from + below - 1)
     }
 
-    /// Like [`SpanDirectory::find_span`], but examines `guess` and its neighbours first, and then halves the rest.
+    /// Like [`SpanDirectory::find_span`], but examines the span `guess` and its neighbours first. If none of them is the
+    /// result, a binary search of the remaining spans follows.
     #[inline(never)]
     fn find_span_from(&self, guess: usize, low: F) -> usize {
         let (mut from, mut to) = (0, self.spans);

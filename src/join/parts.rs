@@ -61,8 +61,8 @@ pub struct JoinParts<F> {
     tables: Vec<JoinTable<F>>,
 }
 
-/// One table of a join in parts: the conditions on the pairs that it reports. An *error* of a pair is a bit that
-/// differs between its two fingerprints.
+/// One table of a join in parts. It holds the conditions that a pair must meet to be reported by this table. In the
+/// fields, an *error* of a pair is a bit in which its two fingerprints differ.
 #[derive(Clone, Debug)]
 pub(super) struct JoinTable<F> {
     /// Mask of the table's own bits, which are equal in both fingerprints of a pair.
@@ -352,8 +352,8 @@ impl<F: Fingerprint> JoinTable<F> {
         }
     }
 
-    /// Divides the pairs of this table between `max_errors + 1` tables. `own(i)` is the mask of the bits of
-    /// `rest` that become own bits of table i. These masks are disjoint.
+    /// Returns `max_errors + 1` tables that together report the pairs of this table, each pair once. `own(i)` is
+    /// the mask of the bits of `rest` that must be equal in the pairs of table i. These masks are disjoint.
     fn split(&self, own: impl Fn(u32) -> F) -> Vec<JoinTable<F>> {
         let mut later = self.clone();
         let table = |number| {

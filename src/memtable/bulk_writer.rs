@@ -12,7 +12,7 @@ use crate::fingerprint::Fingerprint;
 use crate::threads;
 use crate::wal::Operation;
 
-/// Number of inserts that are applied together, so that their waits for memory overlap.
+/// Number of inserts that are applied together, so that their memory waits overlap.
 const INSERT_BATCH: usize = 128;
 /// Number of inserted pairs that are added to the index together, or sent to the workers that fill it.
 const INDEX_BATCH: usize = 4096;

@@ -24,7 +24,7 @@ const GROUP_LEN: usize = 10;
 const MAX_NODE_GROUPS: usize = 12;
 /// Maximum number of bands, reached with 128 bits.
 const MAX_BANDS: usize = 8;
-/// Number of lookups that run together, so that their waits for memory overlap.
+/// Number of lookups that run together, so that their memory waits overlap.
 const LOOKUP_BATCH: usize = 32;
 /// Largest distance that the index is used for, in bits; beyond it, queries scan all pairs.
 const MAX_DISTANCE: u32 = 32;
@@ -154,7 +154,8 @@ impl<F: Fingerprint> BandIndex<F> {
         word.store(other | u64::from(number) << (at % 2 * 32), Ordering::Relaxed);
     }
 
-    /// Like [`BandIndex::insert`], for many fingerprints. It is faster, since waits for memory overlap.
+    /// Like [`BandIndex::insert`], for many fingerprints. It is faster, because it prefetches the memory of a whole
+    /// group of fingerprints, so that their cache misses overlap.
     fn insert_batch(&self, pairs: &[(F, u32)]) {
         for group in pairs.chunks(LOOKUP_BATCH) {
             let buckets = || group.iter().map(|&(fingerprint, _)| self.bucket(self.bits_of(fingerprint)));
@@ -306,7 +307,7 @@ impl<F: Fingerprint> MultiIndex<F> {
                 *bucket = band.bucket(band.bits_of(query) ^ flip);
                 prefetch(&band.buckets, *bucket);
             }
-            // Visits one node of each bucket in turn, so that the waits for memory overlap.
+            // Visits one node of each bucket in turn, so that the memory waits overlap.
             let mut nodes: [&[AtomicU64]; LOOKUP_BATCH] = [&[]; LOOKUP_BATCH];
             for ((node, &bucket), &(band, _)) in nodes.iter_mut().zip(&buckets).zip(lookups) {
                 *node = self.bands[band].prefetch_node(self.bands[band].newest_node(bucket));

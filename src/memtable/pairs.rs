@@ -101,7 +101,7 @@ impl<F: Fingerprint> VersionedPairs<F> {
         self.records.get(number)[Self::DELETED_BY_CELL].store(operation, Ordering::Release);
     }
 
-    /// Prefetches the memory that lookups of these pairs will read, so that the waits for memory overlap.
+    /// Prefetches the memory that lookups of these pairs will read, so that the memory waits overlap.
     pub(super) fn prefetch(&self, pairs: &(impl Iterator<Item = (F, u64)> + Clone)) {
         let hashes = || pairs.clone().map(|(fingerprint, id)| hash(fingerprint, id));
         let prefetch_record = |record: u32| {

@@ -1,4 +1,4 @@
-//! The check that a plan is complete.
+//! Checks that a plan is complete: that its tables find every fingerprint within the distance.
 
 use super::table_plan::TablePlan;
 use crate::error::{Error, Result};
@@ -127,7 +127,7 @@ impl PatternSearch {
         }
     }
 
-    /// Returns the bit set of the atoms in a table's prefix.
+    /// Returns the atoms (groups of bits that are in the same prefixes) in a table's prefix: bit i is set for `atoms[i]`.
     fn prefix(&self, table: usize) -> u128 {
         (self.atoms.iter().enumerate())
             .filter(|(_, atom)| atom.tables >> table & 1 == 1)

@@ -96,7 +96,7 @@ pub struct CostEstimate {
     pub nanoseconds: f64,
 }
 
-/// Number of probes that a query executes together, step by step, so that their waits for memory overlap
+/// Number of probes that a query executes together, step by step, so that their memory waits overlap
 /// (`table/probe.rs`).
 pub(crate) const PROBE_GROUP_LEN: usize = 64;
 /// Waiting time of a group of [`PROBE_GROUP_LEN`] probes, as a multiple of [`line_wait_ns`] (the time to load one

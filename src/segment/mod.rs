@@ -85,7 +85,7 @@ pub struct Stats {
     pub name_bytes: u64,
     /// Size of the tombstone files, in bytes.
     pub tombstone_bytes: u64,
-    /// Size of the metadata (mark) files, in bytes.
+    /// Size of the metadata files (`.marks`), in bytes.
     pub metadata_bytes: u64,
     /// Size of the note files, in bytes.
     pub note_bytes: u64,

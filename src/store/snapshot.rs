@@ -50,7 +50,7 @@ pub fn stored_bits(path: &Path) -> Result<u32> {
 #[derive(Clone, Debug)]
 pub struct Snapshot<F> {
     view: Arc<View<F>>,
-    /// Version of the last memtable. Operations with a later version are invisible to this snapshot.
+    /// Number of operations of the newest memtable that this snapshot sees. Later operations of that memtable are invisible.
     version: u64,
 }
 

@@ -40,21 +40,22 @@ pub(super) struct BloomFilter<F> {
 #[repr(align(64))]
 struct FilterLine([u64; 1 << (LINE_BITS_LOG2 - 6)]);
 
-/// The division of a prefix into flipped and fixed bits, and of the filter into runs of consecutive lines.
+/// The division of a prefix into flipped and fixed bits, and of the filter into *runs*: sequences of cache lines.
 #[derive(Clone, Copy, Debug)]
 struct FilterShape {
     /// Number of leading bits of the prefix that probes may flip.
     flipped_bits: u32,
     /// Number of bits of the prefix after the flipped bits. No probe flips them.
     fixed_bits: u32,
-    /// Number of runs of lines. Prefixes with the same fixed bits share one run.
+    /// Number of runs. Prefixes with the same fixed bits share one run.
     runs: u64,
-    /// Binary logarithm of the number of lines of a run.
+    /// Binary logarithm of the number of cache lines in a run.
     run_lines_log2: u32,
 }
 
-/// The number of a line in its run, and the positions of two bits in this line. Prefixes and masks have bit pairs. The bit pair
-/// of a flipped prefix is the bit pair of the prefix xor the bit pair of the mask.
+/// Position of the two bits that a prefix sets in the filter: the index of a cache line in its run, and two bit positions in
+/// that line. The mask of a probe has a bit pair too: the bit pair of a flipped prefix is the bit pair of the prefix xor that of
+/// the mask.
 #[derive(Clone, Copy, Debug)]
 struct BitPair {
     line: u32,

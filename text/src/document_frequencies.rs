@@ -125,7 +125,7 @@ impl DocumentFrequencies {
 /// A row of an IDF table. `Display` writes it as a line `feature<TAB>idf`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IdfRow<'a> {
-    /// The feature.
+    /// Text of the feature, such as a word.
     pub feature: &'a str,
     /// Number of documents that contain the feature.
     pub documents: u64,

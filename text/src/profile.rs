@@ -274,7 +274,7 @@ impl Profile {
         self.visit_and_check(text, visit);
     }
 
-    /// Like [`Profile::visit_features`], but also returns whether cleaning dropped most words.
+    /// Like [`Profile::visit_features`], but also returns whether cleaning dropped more than half of the words.
     fn visit_and_check(&self, text: &str, mut visit: impl FnMut(&str, u32)) -> bool {
         let keywords = self.name.tokenizer.keyword_count();
         match self.name.weights {

@@ -16,7 +16,7 @@ pub const SHORT_TEXT_FEATURES: u32 = 32;
 /// A simhash fingerprint, with the number of features that it was computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Simhash<F> {
-    /// The fingerprint.
+    /// Fingerprint of the text, as an integer of 64 or 128 bits.
     pub fingerprint: F,
     /// Number of distinct features of the text.
     pub features: u32,

@@ -115,7 +115,7 @@ fn stored_texts_decide_as_the_plain_loop() {
     }
 }
 
-/// A store trains a dictionary on its first texts. Texts compressed before and after that can be read.
+/// A store trains a compression dictionary on its first texts. Texts that were compressed before or after the training can be read.
 #[test]
 fn texts_come_back_whatever_they_were_compressed_with() {
     let folder = tempfile::tempdir().unwrap();

@@ -51,10 +51,10 @@ struct FingerprintsArgs {
     /// The seed of the random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// How they are coded
+    /// Codec of the store's tables
     #[arg(long, default_value_t = Codec::FirstDifference)]
     codec: Codec,
-    /// Write so many queries too: half are stored fingerprints with up to 3 bits flipped, half are random
+    /// Also write N queries: half are stored fingerprints with up to 3 bits flipped, half are random
     #[arg(long, value_name = "N", value_parser = parse_count, requires = "queries_file")]
     queries: Option<u64>,
     /// The file of the queries: raw, little-endian, so it should end in .u64

@@ -191,8 +191,8 @@ fn verified_line(evaluation: &Evaluation, curve: &ProfileCurve) -> String {
     )
 }
 
-/// Returns a sentence that recommends a distance. If none is good enough, explains why and suggests an alternative; this
-/// sentence calls the choice by `noun`, "distance" or "profile".
+/// Returns a sentence that recommends a distance. If no distance is good enough, the sentence explains why and suggests an
+/// alternative. `noun` is what the sentence calls the option to choose: "distance" or "profile".
 fn recommendation_line(evaluation: &Evaluation, curve: &ProfileCurve, noun: &str) -> String {
     let corpus = format_count_of(evaluation.documents, "document");
     let quality = |point: &CurvePoint| {

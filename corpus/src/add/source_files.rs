@@ -27,9 +27,9 @@ pub(super) struct SourceFile {
     /// Key of the store's metadata that records how far the file has been read. `None` for a source that can be read only
     /// once, such as a pipe.
     pub(super) key: Option<String>,
-    /// End of the unchanged documents that an earlier call has read. They are not added again.
+    /// End of the unchanged documents that were read by an earlier call. They are not added again.
     pub(super) start: ReadPosition,
-    /// Whether documents that an earlier call has read have changed.
+    /// Whether documents that were read by an earlier call have changed since.
     pub(super) has_changed: bool,
 }
 

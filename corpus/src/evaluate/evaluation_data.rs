@@ -191,7 +191,7 @@ struct PendingTexts {
 /// groups.
 #[derive(Debug, Default)]
 struct TextGroups {
-    /// Number of each text by its 128-bit hash. Hash collisions are negligible.
+    /// Index of each text in the union-find structure, keyed by the text's 128-bit hash. Hash collisions are negligible.
     by_hash: HashMap<u128, usize>,
     by_path: HashMap<String, usize>,
     /// For each text, its parent in the tree of its group; the root of the tree is its own parent.

@@ -6,8 +6,8 @@ use simstore::{Error, Result};
 /// Precision and recall of a search that compares texts: it finds a pair if the Jaccard similarity of the shingle sets is at
 /// least a threshold.
 ///
-/// The threshold is at least [`EvaluateOptions::alike_from`](crate::evaluate::EvaluateOptions::alike_from), so all random
-/// pairs at or above it are alike, and none of them is false.
+/// The threshold is at least [`EvaluateOptions::alike_from`](crate::evaluate::EvaluateOptions::alike_from). A random pair that
+/// reaches it therefore counts as near-duplicates, never as a false positive.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SimilarityPoint {
     /// Similarity threshold.
@@ -28,6 +28,7 @@ pub struct SimilarityPoint {
 
 impl SimilarityPoint {
     /// Evaluates the threshold `similar`. `pairs` has the similarity of each labelled pair, and whether the pair is positive.
+    /// `excluded` is the number of labelled pairs that are left out because a text has no shingles.
     pub(crate) fn new(similar: f64, pairs: &[(f64, bool)], excluded: u64) -> Result<Self> {
         let count = |is_positive, least| {
             pairs.iter().filter(|pair| pair.0 >= least && pair.1 == is_positive).count() as u64

@@ -63,7 +63,8 @@ impl CompressionMethod {
         ]
     }
 
-    /// Returns the size of a sorted set by this method, in bytes. Fails if the job of `stage` is cancelled.
+    /// Compresses a sorted set of fingerprints by the method `self`, and returns the compressed size in bytes. Fails if the
+    /// observer of `stage` cancels the job.
     fn bytes<F: Fingerprint>(self, sorted: &[F], block_size: Option<u32>, stage: &Stage<'_>) -> Result<u64> {
         match self {
             CompressionMethod::Table(codec) => {

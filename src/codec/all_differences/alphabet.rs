@@ -11,8 +11,8 @@ use crate::codec::Coding;
 use crate::fingerprint::Fingerprint;
 use crate::simd::MAX_POSITIONS;
 
-/// Maximum number of differing bits below the top one in a near symbol. `benches/history/all-differences.md` has the
-/// measurements for this choice.
+/// Maximum number of differing bits that a near symbol codes, without the highest differing bit.
+/// `benches/history/all-differences.md` has the measurements for this choice.
 pub(super) const MAX_DIFFERING: u32 = MAX_POSITIONS;
 /// Width in bits of the tail's field for the distance from the predecessor back to the earlier fingerprint.
 const BACK_BITS: u32 = 4;

@@ -124,7 +124,7 @@ const ATTRIBUTES: &[&str] = &[
 /// Length in bytes of the longest element names, `blockquote` and `figcaption`.
 const NAME_MAX: usize = 10;
 
-/// The names of [`ELEMENTS`], in the same order, as [numbers](name_number). Numbers compare faster than strings.
+/// The names of [`ELEMENTS`], in the same order, as [integers](name_number), which compare faster than strings.
 static NAME_NUMBERS: [u128; ELEMENT_COUNT] = {
     let mut names = [0; ELEMENT_COUNT];
     let mut at = 0;
@@ -158,7 +158,7 @@ const fn first_slot(number: u128) -> usize {
     (folded.wrapping_mul(GOLDEN_GAMMA) >> (u64::BITS - SLOT_BITS)) as usize
 }
 
-/// Converts a name of at most 16 bytes to lower case, and returns its bytes as a big-endian number.
+/// Converts a name of at most 16 bytes to lower case, and returns its bytes as a big-endian integer (its number).
 const fn name_number(name: &[u8]) -> u128 {
     let (mut number, mut at) = (0, 0);
     while at < name.len() {

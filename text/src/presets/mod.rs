@@ -87,7 +87,7 @@ impl Preset {
         if self == Preset::StringHash128 { 128 } else { 64 }
     }
 
-    /// Returns one line that names the tool and version with the same fingerprints.
+    /// Returns one line that names the tool and version whose fingerprints the preset reproduces.
     pub fn description(self) -> &'static str {
         match self {
             Preset::PypiSimhash => "Simhash(text).value of the package simhash 2.1.2 on PyPI",

@@ -12,7 +12,7 @@ use simstore::Fingerprint;
 /// Words per feature.
 const WINDOW: usize = 3;
 
-/// Returns the fingerprint. The bits of the simhash are reversed, by a quirk of the tool.
+/// Returns the fingerprint of a text: its simhash with the order of the bits reversed, a quirk of the reproduced tool.
 ///
 /// The hash of a feature is a cyclic hash (Cohen, "Recursive hashing functions for n-grams", TOIS 1997): the xor of the hash of
 /// its last word, the hash of the word before rotated left by 1 bit, and the hash of the first word rotated left by 2 bits.

@@ -22,8 +22,8 @@ pub(super) fn visit_keywords(keywords: &[Keyword<'_>], mut visit: impl FnMut(&st
 /// Returns the fingerprint of weighted hashes. Each bit has a sum: the weights of the hashes that have the bit set, minus the
 /// weights of the others. A bit of the fingerprint is 1 if `is_one` returns true for its sum.
 ///
-/// Sums are computed in floating point, in the order of `hashes`, so that they are rounded as in the tool. Sums of integer weights
-/// are exact.
+/// Sums are computed in floating point, in the order of `hashes`, so that they are rounded as in the tool that the preset
+/// reproduces. Sums of integer weights are exact.
 pub(super) fn weighted_fingerprint<F: Fingerprint>(
     hashes: impl IntoIterator<Item = (F, f64)>,
     is_one: impl Fn(f64) -> bool,

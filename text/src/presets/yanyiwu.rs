@@ -18,7 +18,7 @@ use crate::presets::weighted_fingerprint::{Keyword, weighted_fingerprint};
 use crate::simhash::Simhash;
 use simstore::Fingerprint;
 
-/// Number of keywords in a text, as in the project's examples.
+/// Number of keywords that are extracted from a text, as in the examples of yanyiwu/simhash.
 const KEYWORDS: usize = 5;
 /// Mean IDF of cppjieba's table, used for words missing from it. The table is jieba's without words of one character.
 const MEAN_IDF: f64 = 11.739204307083542;
@@ -121,7 +121,7 @@ fn visit_run<'a>(run: &'a str, visit: &mut impl FnMut(&'a str)) {
 }
 
 /// Visits the words with at least two characters that the hidden Markov model finds in a text without ASCII characters. The model
-/// covers only Han characters: the text from its first other character on contains no words.
+/// covers only Han characters: the text is read only up to its first character that is not Han.
 fn visit_model_words<'a>(text: &'a str, visit: &mut impl FnMut(&'a str)) {
     let han_end = text.find(|c| !('\u{4e00}'..='\u{9fff}').contains(&c)).unwrap_or(text.len());
     for token in JIEBA.cut(&text[..han_end], true) {
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(words("SQL2019 v1.5 3.5.7% 2a IP地址"), ["SQL2019", "v1", "3.5.7", "IP", "地址"]);
     }
 
-    /// From the README of the project.
+    /// The keywords and weights of a text equal those in the README of yanyiwu/simhash.
     #[test]
     fn the_project_s_example() {
         let text = "我是蓝翔技工拖拉机学院手扶拖拉机专业的。不用多久，我就会升职加薪，当上总经理，出任CEO，走上人生巅峰。";

@@ -31,7 +31,8 @@ impl EncodedDocument {
         &self.signature
     }
 
-    /// Iterates over the fingerprints under which the store indexes the document: its first bands. Several may be equal.
+    /// Iterates over the fingerprints under which the store indexes the document: the first bands (64-bit words) of its signature.
+    /// Several may be equal.
     pub fn fingerprints<F: Fingerprint>(&self) -> impl Iterator<Item = F> + '_ {
         indexed_fingerprints(&self.signature, self.indexed_bands)
     }
@@ -63,7 +64,8 @@ impl EncodedDocument {
     }
 }
 
-/// Iterates over the fingerprints under which a document is indexed: its first `count` bands. Several may be equal.
+/// Iterates over the fingerprints under which a document is indexed: the first `count` bands (64-bit words) of its signature.
+/// Several may be equal.
 pub(super) fn indexed_fingerprints<F: Fingerprint>(
     signature: &Signature,
     count: usize,

@@ -169,7 +169,7 @@ impl SimilarSettings {
         format!("similarity >= {}, recall {}, {texts}", self.similar, self.recall)
     }
 
-    /// Returns the number of bands that the store indexes for each document: its first bands.
+    /// Returns the number of bands (64-bit words) that the store indexes of each document's signature, counted from its beginning.
     pub fn bands(&self) -> usize {
         self.search.bands
     }
@@ -192,7 +192,7 @@ fn search(similar: f64, recall: f64, bands: usize) -> Option<BandSearch> {
 }
 
 impl std::fmt::Display for SimilarSettings {
-    /// Writes the settings as the metadata value.
+    /// Writes the settings in the format in which the store's metadata keeps them.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let SimilarSettings { similar, recall, has_texts, .. } = self;
         let texts = if *has_texts { " texts" } else { "" };

@@ -382,7 +382,8 @@ impl SimilarDocuments {
         self.comparer.profile()
     }
 
-    /// Returns the underlying store. The fingerprints of a document are its first bands.
+    /// Returns the underlying store. Its fingerprints are MinHash bands: the first N bands of each document, where N is a setting
+    /// of the store.
     pub fn store(&self) -> &Store<u64> {
         &self.store
     }
