@@ -15,8 +15,8 @@ use crate::support::disk::{Failure, Fault, OperationFilter, OperationKind, Simul
 use crate::support::random::Random;
 use crate::support::samples::PairModel;
 
-/// A model represents the store's metadata as a pair of this number and the metadata value. Each batch sets this
-/// value, to the id of its first pair.
+/// A model is a set of pairs of numbers. It holds the store's metadata as one more pair: this number, and the value of
+/// the metadata. Each batch sets the value to the id of the batch's first pair.
 const METADATA_KEY: u64 = 0x6d61_726b;
 /// Id of the only document with a note. A model represents the note as a pair of this id and the note. Each batch
 /// or bulk load sets the note, to an id from its pairs.

@@ -30,10 +30,10 @@ use simstore_io::document::names_from_bytes;
 
 /// Number of documents that are looked up in the store together.
 const LOOKUP_BATCH_DOCUMENTS: usize = 1 << 16;
-/// Size at which a transaction is committed, in bytes of the log.
+/// Number of bytes that a transaction takes in the log when it is committed.
 const BATCH_TRANSACTION_BYTES: usize = 1 << 20;
-/// Size at which an atomic deletion is split into several transactions, in bytes of the log: a quarter of the maximum size of
-/// a transaction. A transaction is held in memory.
+/// Number of bytes in the log beyond which an atomic deletion is split into several transactions: a quarter of the maximum
+/// size of a transaction. A transaction is held in memory.
 const ATOMIC_TRANSACTION_BYTES: usize = 1 << 28;
 
 /// Result of a deletion: the number of deleted documents, and the number of documents that the store did not have.

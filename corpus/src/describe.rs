@@ -65,7 +65,7 @@ pub struct StoreDescription {
     pub segments: usize,
     /// Number of tables in all segments.
     pub tables: usize,
-    /// Tombstones: pairs deleted from older segments.
+    /// Number of tombstones: pairs deleted from older segments.
     pub tombstones: u64,
     /// Size of tombstones, in bytes.
     pub tombstone_bytes: u64,
@@ -75,7 +75,7 @@ pub struct StoreDescription {
     /// Size of metadata entries, in bytes.
     #[serde(rename = "mark_bytes")]
     pub metadata_bytes: u64,
-    /// Pairs in the logs that are not in segments yet.
+    /// Number of pairs in the logs that are not in segments yet.
     pub memtable_entries: u64,
     /// Whether the store keeps ids.
     pub keeps_ids: bool,
@@ -83,7 +83,7 @@ pub struct StoreDescription {
     pub plan: String,
     /// Block size of new segments, in bytes; `None` for the codec's default.
     pub block_size: Option<u32>,
-    /// Fingerprints between restart points; `None`: the codec's default.
+    /// Number of fingerprints between restart points in new segments; `None` for the codec's default.
     pub span: Option<u16>,
     /// Segments, oldest first.
     pub by_age: Vec<SegmentDescription>,
@@ -96,15 +96,15 @@ pub struct StoreDescription {
 pub struct SegmentDescription {
     /// Index among the segments from oldest to newest, from 0.
     pub segment: usize,
-    /// Number in the names of the segment's files.
+    /// Sequence number with which the names of the segment's files start.
     pub number: u64,
     /// Name of the segment's plan.
     pub plan: String,
     /// Number of distinct fingerprints.
     pub fingerprints: u64,
-    /// Pairs of fingerprint and id; number of fingerprints if the store keeps no ids.
+    /// Number of pairs of fingerprint and id or, if the store keeps no ids, of fingerprints.
     pub pairs: u64,
-    /// Pairs that the segment deletes from older segments.
+    /// Number of pairs that the segment deletes from older segments.
     pub tombstones: u64,
     /// Number of tables.
     pub tables: usize,
@@ -115,7 +115,7 @@ pub struct SegmentDescription {
 /// Counts and size of a log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LogDescription {
-    /// Number in the name of the log's file.
+    /// Sequence number in the name of the log's file.
     pub number: u64,
     /// Size of the log, in bytes.
     pub bytes: u64,
@@ -125,7 +125,7 @@ pub struct LogDescription {
     pub ended: bool,
     /// Number of valid records.
     pub records: u64,
-    /// Operations in the records that are not in segments yet.
+    /// Number of operations in the records that are not in segments yet.
     pub operations: u64,
 }
 
@@ -148,7 +148,7 @@ pub struct TableDescription {
     pub fingerprints: u64,
     /// Block size, in bytes.
     pub block_size: u32,
-    /// Fingerprints between restart points.
+    /// Number of fingerprints between restart points.
     pub span: u16,
     /// Number of blocks.
     pub blocks: usize,

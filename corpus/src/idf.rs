@@ -183,7 +183,7 @@ fn write_run(
     Ok(())
 }
 
-/// Visits the features of all runs and of `memory` in order, each once with the sum of its counts.
+/// Visits the features of all sorted files (`runs`) and of `memory` in order, each once with the sum of its counts.
 fn merge(
     runs: &[SpillFile],
     memory: Vec<(Box<str>, u64)>,

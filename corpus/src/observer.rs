@@ -132,7 +132,7 @@ pub fn visit_in_stage<T>(
     items: impl Iterator<Item = T>,
     mut visitor: impl FnMut(T) -> Result<()>,
 ) -> Result<()> {
-    /// Items counted at once, because counting each one is slow.
+    /// Number of visited items after which they are added to the count of the stage, because adding each one is slow.
     const COUNT_BATCH: u64 = 64;
     let stage = Stage::new(observer, stage_name);
     stage.add(0)?;

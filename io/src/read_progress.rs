@@ -37,7 +37,7 @@ pub enum ReadDiagnostic {
 
 /// Counters of a reader of files. Other threads may read them at any time.
 ///
-/// [`input_files`](crate::input_files) returns the totals to compare them with.
+/// [`input_files`](crate::input_files) returns all files with their sizes, to compare the counters with.
 #[derive(Debug, Default)]
 pub struct ReadProgress {
     bytes: AtomicU64,

@@ -191,7 +191,7 @@ fn malformed_records() {
     assert!(message.ends_with(" bytes, up to the end of the file"), "{message}");
 }
 
-/// As in Common Crawl, each record is a separate gzip member.
+/// In an archive with one gzip member for each record, a damaged member loses at most its own record and the next one.
 #[test]
 fn a_damaged_member_is_one_record() {
     let folder = TempFolder::new();

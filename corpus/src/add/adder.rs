@@ -24,7 +24,7 @@ const BATCH_DOCUMENTS: usize = 1024;
 const BATCH_FILES: usize = 64;
 /// Number of documents whose ids are looked up together.
 const ID_BATCH_DOCUMENTS: usize = 1 << 17;
-/// Size at which a batch is written, in bytes of the log.
+/// Number of bytes that a batch takes in the log when it is written.
 const BATCH_BYTES: usize = 1 << 20;
 
 /// The file whose documents are being added.
@@ -46,17 +46,17 @@ pub(super) struct DocumentAdder<'a, F: Fingerprint, L> {
     pending: usize,
     /// Number of documents inserted in the batch.
     in_batch: u64,
-    /// Checkpoints changed since the last write, by key of the file.
+    /// Checkpoints changed since the last write, keyed by the metadata key of the file.
     checkpoints: BTreeMap<&'a str, ReadCheckpoint>,
     name_cache: NameCache<F>,
-    /// `None` except in a store of similar documents.
+    /// Search for similar documents; `None` if the store is not one of similar documents.
     similar: Option<SimilarLookup>,
     /// Documents whose ids have not been looked up yet.
     queue: Vec<Item<F>>,
     /// Whether taking a document has failed.
     has_failed: bool,
     id_scheme: IdScheme,
-    /// Next free id, for documents with a name or without an id. `None` after 2^64 - 1.
+    /// Next free id, for documents with a name or without an id. `None` if the greatest id, 2^64 - 1, is in use.
     next_id: Option<u64>,
     /// Handler of documents that cannot be added.
     malformed: MalformedHandler<'a>,

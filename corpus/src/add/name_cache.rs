@@ -14,7 +14,7 @@ const MAX_CACHED_NAMES: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) struct NameCache<F: Fingerprint> {
     store: Snapshot<F>,
-    /// 128-bit hashes of the names of each fingerprint.
+    /// 128-bit hashes of the names that documents with a fingerprint have, keyed by the fingerprint.
     names: HashMap<F, HashSet<u128>>,
     count: usize,
 }
@@ -51,7 +51,7 @@ impl<F: Fingerprint> NameCache<F> {
         }
     }
 
-    /// If the cache is too large, clears it and takes a new snapshot. All added documents must be stored by then.
+    /// If the cache is too large, clears it and takes a new snapshot. Before the call, all added documents must be stored.
     pub(super) fn trim(&mut self, store: impl FnOnce() -> Snapshot<F>) {
         if self.count + self.names.len() > MAX_CACHED_NAMES {
             *self = NameCache::new(store());

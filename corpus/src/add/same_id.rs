@@ -18,7 +18,7 @@ pub enum SameIdPolicy {
     Refuse,
 }
 
-/// Stored pairs of fingerprint and numeric id, by document id.
+/// Stored pairs of fingerprint and numeric id, keyed by document id.
 #[derive(Debug, Default)]
 pub(super) struct StoredPairs<F>(HashMap<DocumentId, Vec<(F, u64)>>);
 

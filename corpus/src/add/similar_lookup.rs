@@ -21,7 +21,7 @@ pub(super) struct SimilarLookup {
     names: Option<DocumentNameIndex>,
     /// Whether different texts may have the same name.
     names_are_shared: bool,
-    /// Documents written since the last attempt to train a dictionary; `None` if the store has one, or needs none.
+    /// Number of documents written since the last attempt to train a dictionary; `None` if the store has one, or needs none.
     documents_since_attempt: Option<u64>,
 }
 

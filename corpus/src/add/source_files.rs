@@ -38,7 +38,7 @@ pub(super) struct SourceFile {
 pub(super) struct SourceFiles {
     /// Files that may have new documents.
     pub(super) to_read: Vec<SourceFile>,
-    /// Index in `to_read` by path.
+    /// Index of each file in `to_read`, keyed by path.
     indices: HashMap<PathBuf, usize>,
     /// Number of documents in all files that are not in `to_read`, because they have nothing new.
     pub(super) read_before: u64,

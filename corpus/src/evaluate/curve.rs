@@ -11,7 +11,7 @@ pub const MIN_RECOMMENDED_F1: f64 = 0.8;
 /// confidence (3 is about -ln 0.05).
 const RULE_OF_THREE: f64 = 3.0;
 
-/// Numbers of pairs by their distance.
+/// Number of pairs at each distance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DistanceHistogram {
     /// Number of pairs at each distance up to [`MAX_K`].
@@ -57,7 +57,7 @@ pub(crate) struct ProfileDistances {
     pub(crate) random: DistanceHistogram,
     /// Random pairs whose texts were compared: all, or a sample, at each distance up to [`MAX_K`].
     pub(crate) verified: DistanceHistogram,
-    /// Pairs in `verified` whose texts are alike.
+    /// Pairs in `verified` whose texts are so similar that they count as [alike](crate::evaluate).
     pub(crate) alike: DistanceHistogram,
     /// Number of texts without features.
     pub(crate) empty: u64,
@@ -76,24 +76,24 @@ pub struct CurvePoint {
     pub negatives: u64,
     /// Number of random pairs within k.
     pub random: u64,
-    /// Number of random pairs within k whose texts are alike. Such pairs are not false. The number is an estimate if only a
-    /// sample of the texts was compared.
+    /// Number of random pairs within k whose texts are so similar that they count as [alike](crate::evaluate), not as false. The
+    /// number is an estimate if only a sample of the texts was compared.
     pub alike: u64,
     /// Share of the positive pairs that are within k.
     pub recall: f64,
-    /// Predicted share of positive pairs among the pairs within k in the corpus. Random pairs that are alike do not count.
+    /// Predicted share of positive pairs among the pairs within k in the corpus. [Alike](CurvePoint::alike) pairs do not count.
     /// `None` if no pair is within k.
     pub precision: Option<f64>,
     /// Harmonic mean of recall and precision.
     pub f1: f64,
-    /// Share of the random pairs that are within k and not alike; `None` without random pairs.
+    /// Share of the random pairs that are within k and not [alike](CurvePoint::alike); `None` without random pairs.
     pub false_share: Option<f64>,
-    /// Number of false pairs within k in the corpus; `None` without random pairs.
+    /// Predicted number of false pairs within k in the corpus; `None` without random pairs.
     pub false_pairs: Option<FalsePairs>,
 }
 
-/// Predicted number of false pairs within a distance k in a corpus. The prediction assumes that the share of false pairs
-/// among all pairs of the corpus is the same as among the random pairs.
+/// Predicted number of false pairs within a distance k in a corpus: pairs of documents that are not similar. The prediction
+/// assumes that their share among all pairs of the corpus is the same as among the random pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum FalsePairs {
     /// Expected number.
@@ -124,8 +124,8 @@ pub struct ProfileCurve {
     pub points: Vec<CurvePoint>,
     /// Distance with the largest F1 in the corpus. If several distances have this F1, the smallest of them.
     pub best: u32,
-    /// Whether there are too few random pairs for a statement about the corpus. If so, the corpus may have more false pairs
-    /// within a distance than labelled pairs, even if no random pair is within it.
+    /// Whether there are too few random pairs for a statement about the corpus. If so, even if no random pair is within a
+    /// distance, the corpus may have more false pairs than labelled pairs within this distance.
     pub too_few_random: bool,
 }
 
@@ -179,7 +179,7 @@ impl ProfileCurve {
         Some(self.best()).filter(|point| point.f1 >= MIN_RECOMMENDED_F1 && !self.too_few_random)
     }
 
-    /// Size of the largest corpus with enough random pairs for a statement, in documents.
+    /// Number of documents of the largest corpus for which the random pairs are enough. See [`ProfileCurve::too_few_random`].
     pub fn max_documents(&self) -> u64 {
         (self.random as f64 / RULE_OF_THREE) as u64 + 1
     }
@@ -191,8 +191,8 @@ impl ProfileDistances {
         self.positives.all + self.negatives.all
     }
 
-    /// Estimated number of random pairs within k that are alike. At each distance, the number of alike pairs in the sample of
-    /// compared pairs is scaled up to all random pairs.
+    /// Estimated number of random pairs within k that are [alike](CurvePoint::alike). At each distance, the number of alike pairs
+    /// in the sample of compared pairs is scaled up to all random pairs.
     fn alike_within(&self, k: u32) -> f64 {
         let at = |distance| {
             let looked_at = self.verified.at(distance).max(1) as f64;

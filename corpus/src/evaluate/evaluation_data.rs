@@ -20,7 +20,7 @@ const BATCH_BYTES: usize = 8 << 20;
 /// pairs in such a sample has an error of about two percentage points.
 const VERIFIED_PAIRS_PER_DISTANCE: u64 = 4096;
 
-/// Two texts, by number, and their label.
+/// Indices of the two texts of a labelled pair, and whether the texts are near-duplicates.
 #[derive(Debug)]
 struct LabelledTexts {
     texts: [usize; 2],
@@ -199,7 +199,7 @@ struct TextGroups {
 }
 
 impl TextGroups {
-    /// Returns the number of a text. A new text is added to `pending`.
+    /// Returns the index of a text. A new text is added to `pending`.
     fn insert(&mut self, text: String, pending: &mut PendingTexts) -> usize {
         let number = self.parents.len();
         let found = *self.by_hash.entry(xxh3_128(text.as_bytes())).or_insert(number);

@@ -243,7 +243,7 @@ mod tests {
         }
     }
 
-    /// The pages have the same template. `moved` is page 1 with another last word.
+    /// A random pair counts as alike if its texts are at least as similar as `alike_from`.
     #[test]
     fn random_pairs_are_looked_at_by_their_texts() {
         let page = |number: u32| {

@@ -158,7 +158,7 @@ mod tests {
         (0..count).map(&mut text).collect()
     }
 
-    /// All pairs of different groups, by the plain loop.
+    /// Finds all pairs of texts of different groups by comparing each text with each earlier one.
     fn plain(texts: &[GroupedText<u64>]) -> Vec<NearTextPair> {
         let mut near = Vec::new();
         for (at, b) in texts.iter().enumerate() {

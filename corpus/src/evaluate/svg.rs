@@ -9,10 +9,13 @@ use crate::evaluate::evaluation::{Evaluation, PAPER_K};
 const COLUMNS: usize = 3;
 /// Width and height of a panel, in pixels.
 const PANEL: (f64, f64) = (400.0, 300.0);
-/// Left edge of the plot in its panel, in pixels. The next constants are the top edge, width and height of the plot.
+/// Left edge of the plot in its panel, in pixels.
 const LEFT: f64 = 48.0;
+/// Top edge of the plot in its panel, in pixels.
 const TOP: f64 = 58.0;
+/// Width of the plot, in pixels.
 const WIDTH: f64 = 320.0;
+/// Height of the plot, in pixels.
 const HEIGHT: f64 = 192.0;
 /// Maximum length of a profile's name above its panel, in characters. A tooltip has the whole name.
 const MAX_NAME: usize = 48;

@@ -6,9 +6,9 @@ use simstore::{Error, Result};
 
 use simstore_io::numbers::{format_bytes, format_bytes_up, format_distinct_bytes};
 
-/// Divisor of an explicit memory limit that gives its reserved share. The share is used by the program and by reading.
+/// An explicit memory limit divided by this number is its reserved share: memory for the program and for reading.
 const RESERVED_DIVISOR_OF_LIMIT: u64 = 4;
-/// Divisor of the available memory that gives the reserved share if there is no explicit limit.
+/// Without an explicit limit, the available memory divided by this number is the reserved share.
 const RESERVED_DIVISOR_OF_MACHINE: u64 = 8;
 /// Maximum of the reserved share of an explicit limit, in bytes.
 const MAX_RESERVED_OF_LIMIT_BYTES: u64 = 128 << 20;

@@ -27,7 +27,7 @@ pub enum Rows<R> {
 #[derive(Debug)]
 pub struct SpilledRows<R> {
     file: SpillFile,
-    /// File opened at the first read by index.
+    /// The file, opened when a row is first read by its index.
     opened: OnceLock<File>,
     rows: PhantomData<R>,
 }
@@ -110,7 +110,7 @@ impl<R: FixedSize> RowsWriter<R> {
 }
 
 impl<R: FixedSize> Rows<R> {
-    /// Makes rows of a file.
+    /// Returns the rows that a file has.
     pub fn from_file(file: SpillFile) -> Self {
         Rows::File(SpilledRows { file, opened: OnceLock::new(), rows: PhantomData })
     }

@@ -209,7 +209,7 @@ impl<R: BufRead> BufRead for PushbackReader<R> {
 /// Decompressing reader of a gzip file with any number of members.
 struct GzipMembers<R> {
     member: Option<GzDecoder<PushbackReader<R>>>,
-    /// Input between two members, when no decoder owns it.
+    /// The compressed input between two members; `None` while the decoder `member` owns it.
     raw: Option<PushbackReader<R>>,
     is_damaged: bool,
 }

@@ -334,7 +334,7 @@ impl Input {
         self.block.clear();
     }
 
-    /// Ends the input after a read error, and returns the error for the line after the last one.
+    /// Ends the input after a read error, and returns the error for the line after the last line that was read.
     fn read_failure(&mut self, error: &io::Error) -> Error {
         self.skip_rest();
         self.line += 1;

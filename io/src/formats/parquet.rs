@@ -48,7 +48,7 @@ pub(crate) struct ParquetRows {
     batch_rows: usize,
     /// Reader of the current row group, once it is open.
     reader: Option<ParquetRecordBatchReader>,
-    /// Number of the last row in the current row group.
+    /// Number of the last row in the current row group, counted like `row` from the first row read.
     group_end: u64,
     /// Index of the next row group.
     next_group: usize,
@@ -231,7 +231,7 @@ impl ParquetRows {
         Ok(batch.with_schema(Arc::new(schema))?)
     }
 
-    /// Adds the rows up to number `to` to the progress in bytes. Each row counts as an equal share of the file's size.
+    /// Advances the progress, which counts bytes, to row number `to`. Each row counts as an equal share of the file's size.
     /// Offsets in the file would be less accurate, since columns are read from several places at a time.
     fn add_progress(&self, to: u64) {
         let bytes_to = |row: u64| u128::from(row) * u128::from(self.bytes) / u128::from(self.rows.max(1));

@@ -13,7 +13,7 @@ use simstore::{Error, Result};
 
 /// Size in bytes of a write to, or read from, the temporary file.
 const BUFFER_BYTES: usize = 1 << 18;
-/// Size in bytes of the length before each spooled document.
+/// Size in bytes of the field before each spooled document, which holds the document's length.
 const LENGTH_BYTES: usize = 8;
 /// Fields of a spooled document: id and extra field. A malformed document has path, line, and reason instead.
 type SpooledFields = std::result::Result<(DocumentId, Option<String>), (String, u64, String)>;
@@ -154,8 +154,7 @@ impl Spool {
         Ok(())
     }
 
-    /// Appends bytes of the file, starting at `offset`, to `bytes`, until it holds at least `min_bytes`
-    /// bytes.
+    /// Appends bytes of the file, starting at `offset`, to `bytes`, until `bytes` holds at least `min_bytes` bytes.
     fn read(&mut self, offset: u64, bytes: &mut Vec<u8>, min_bytes: usize) -> Result<()> {
         self.flush()?;
         let more = (min_bytes - bytes.len()).max(BUFFER_BYTES) as u64;

@@ -62,7 +62,7 @@ impl BufRead for PositionedFile {
     }
 }
 
-/// Reader of the decompressed bytes of a file from an offset on, beyond the section's end.
+/// Reader of the decompressed bytes of a file from an offset on. It does not stop at the section's end.
 pub(crate) struct SectionStream {
     state: DecoderState,
     /// Offset of the section's end in the file, in bytes.

@@ -154,7 +154,7 @@ type ValueWithInnerFields<'l> = (FieldValue<'l>, Vec<Option<FieldValue<'l>>>);
 struct ValueVisitor<'w> {
     /// The kinds of values that are returned for the field itself.
     kind: ValueKind,
-    /// Requested fields of the object that the value may be.
+    /// Requested fields in the value, if it is an object.
     inner: &'w [FieldRequest<'w>],
 }
 

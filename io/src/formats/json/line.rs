@@ -4,7 +4,7 @@ use serde::de::DeserializeSeed;
 
 use crate::formats::fields::shorten_quote;
 
-/// Parses a whole line with a seed. Returns the reason if the line is malformed.
+/// Parses a whole line as the value that the serde seed makes. Returns the reason if the line is malformed.
 pub(super) fn parse_line<'l, S: DeserializeSeed<'l>>(line: &'l str, seed: S) -> Result<S::Value, String> {
     let mut json = serde_json::Deserializer::from_str(line);
     let value = seed.deserialize(&mut json).and_then(|value| json.end().map(|()| value));

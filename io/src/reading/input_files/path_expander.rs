@@ -83,7 +83,7 @@ impl PathExpander {
     }
 }
 
-/// Whether `path` leads to a file that is one of `paths`, matches a glob in them, or is in a folder of them.
+/// Whether `path` leads to an input file: one of `paths`, a match of a glob in `paths`, or a file in a folder in `paths`.
 pub fn contains_file(paths: &[PathBuf], path: &Path) -> bool {
     let is_matched = |id: &FileId| {
         paths.iter().any(|named| {
