@@ -273,11 +273,11 @@ impl Signature {
     ///
     /// let hasher = MinHasher::new(Profile::shingles());
     /// let digest = |text| hasher.signature(text).unwrap().digest();
-    /// assert_eq!(signature_digest("To be, or not to be"), digest("to be or NOT to be!"));
-    /// assert_ne!(signature_digest("To be, or not to be"), digest("not to be, or to be"));
+    /// assert_eq!(digest("To be, or not to be"), digest("to be or NOT to be!"));
+    /// assert_ne!(digest("To be, or not to be"), digest("not to be, or to be"));
     /// ```
     pub fn digest(&self) -> u128 {
-        signature_digest(self.features, self.sum, &self.bands)
+        digest(self.features, self.sum, &self.bands)
     }
 
     /// Returns the number of bits, out of 512, that differ between two signatures.
