@@ -277,7 +277,7 @@ impl Signature {
     /// assert_ne!(digest("To be, or not to be"), digest("not to be, or to be"));
     /// ```
     pub fn digest(&self) -> u128 {
-        digest(self.features, self.sum, &self.bands)
+        signature_digest(self.features, self.sum, &self.bands)
     }
 
     /// Returns the number of bits, out of 512, that differ between two signatures.
