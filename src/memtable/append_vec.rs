@@ -8,10 +8,10 @@ use crate::simd::prefetch;
 /// Base-2 logarithm of the number of chunks that are allocated while the array doubles in size. With 8 chunks, the
 /// last chunk, which may be nearly empty, is at most an eighth of the array.
 const DOUBLING_CHUNKS_LOG2: u32 = 3;
-/// Number that is added to a record number before [`locate`] computes the chunk of the record. Without it, the first
-/// chunks would be tiny.
+/// Offset that [`locate`] adds to the index of a record before it computes the record's chunk. Without the offset, the
+/// first chunks would be tiny.
 const INDEX_OFFSET: u32 = 256;
-/// Number of chunks that suffice for all 32-bit record numbers.
+/// Number of chunks that suffice for all 32-bit record indexes.
 const MAX_CHUNKS: usize = ((32 - INDEX_OFFSET.ilog2()) << DOUBLING_CHUNKS_LOG2) as usize;
 
 /// An append-only array of records. All records have the same number of cells. One thread at a time appends; any number of threads read.
@@ -45,7 +45,7 @@ impl<T: Default> AppendVec<T> {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Cells of a record.
+    /// Cells of the record with the index `number`.
     ///
     /// # Panics
     /// Panics if the record was not appended.
@@ -72,7 +72,8 @@ impl<T: Default> AppendVec<T> {
         })
     }
 
-    /// Appends a record, whose default cells `fill` overwrites, and returns its number. Called only by the writer.
+    /// Appends a record and returns its index. The cells have default values until `fill` sets them. Called only by the
+    /// writer.
     #[inline]
     pub(super) fn push(&self, fill: impl FnOnce(&[T])) -> u32 {
         let number = self.len.load(Ordering::Relaxed);
@@ -84,7 +85,7 @@ impl<T: Default> AppendVec<T> {
         number
     }
 
-    /// Allocates the chunk whose first record has this number.
+    /// Allocates the chunk whose first record has the index `number`.
     #[cold]
     fn new_chunk(&self, number: u32) -> Box<[T]> {
         let cells = self.width << chunk_len_log2(number + INDEX_OFFSET);
@@ -108,14 +109,14 @@ impl<T: Default> AppendVec<T> {
     }
 }
 
-/// Base-2 logarithm of the number of records in a chunk. `number` is the number of any of its records, plus
+/// Base-2 logarithm of the number of records in a chunk. `number` is the index of any record of the chunk, plus
 /// [`INDEX_OFFSET`].
 #[inline]
 fn chunk_len_log2(number: u32) -> u32 {
     number.ilog2() - DOUBLING_CHUNKS_LOG2
 }
 
-/// Number of the chunk that has a record, and index of the record in this chunk.
+/// Index of the chunk that has the record with the index `number`, and index of the record in this chunk.
 #[inline]
 fn locate(number: u32) -> (usize, usize) {
     let number = number + INDEX_OFFSET;
@@ -125,12 +126,12 @@ fn locate(number: u32) -> (usize, usize) {
     (chunk as usize, (number & ((1 << shift) - 1)) as usize)
 }
 
-/// Heads of the chains of a hash table whose entries are records of an [`AppendVec`]. The head of a chain is the number
+/// Heads of the chains of a hash table whose entries are records of an [`AppendVec`]. The head of a chain is the index
 /// of its newest record plus one, or 0 if the chain is empty.
 pub(super) struct ChainHeads {
     /// Base-2 logarithm of the number of chains.
     bits: u32,
-    /// Allocated at the first write, since a memtable may get no deletes and no names.
+    /// Head of each chain. Allocated at the first write, since a memtable may get no deletes and no names.
     heads: OnceLock<Box<[AtomicU32]>>,
 }
 
@@ -145,7 +146,7 @@ impl ChainHeads {
         (hash >> 1 >> (63 - self.bits)) as usize
     }
 
-    /// Head of a chain: number of its newest record plus one, or 0.
+    /// Head of a chain: the index of its newest record plus one, or 0 if the chain is empty.
     #[inline]
     pub(super) fn get(&self, hash: u64) -> u32 {
         self.heads.get().map_or(0, |heads| heads[self.index(hash)].load(Ordering::Acquire))
@@ -159,7 +160,7 @@ impl ChainHeads {
         }
     }
 
-    /// Sets the head of a chain to a record number plus one. Called only by the writer.
+    /// Sets the head of a chain. `head` is the index of a record plus one. Called only by the writer.
     #[inline]
     pub(super) fn set(&self, hash: u64, head: u32) {
         let heads = self.heads.get_or_init(|| (0..1_usize << self.bits).map(|_| AtomicU32::new(0)).collect());

@@ -1,7 +1,7 @@
 //! Applies many operations at once, as when a log is replayed.
 //!
-//! A single insert waits for memory about ten times. Here, the waits of about a hundred inserts overlap. If there are
-//! many inserts, other threads fill the index.
+//! A single insert waits for about ten cache misses. Here, the cache misses of about a hundred inserts overlap. If there
+//! are many inserts, other threads fill the index.
 
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, MutexGuard};
@@ -12,15 +12,15 @@ use crate::fingerprint::Fingerprint;
 use crate::threads;
 use crate::wal::Operation;
 
-/// Number of inserts that are applied together, so that their memory waits overlap.
+/// Number of inserts that are applied together, so that their cache misses overlap.
 const INSERT_BATCH: usize = 128;
 /// Number of inserted pairs that are added to the index together, or sent to the workers that fill it.
 const INDEX_BATCH: usize = 4096;
 /// Capacity of a worker's queue, divided by the number of bands of the index.
 const QUEUED_BATCHES: usize = 8;
 
-/// Task of an index worker: the number of a band of the index (see [`super::multi_index`]), and the fingerprints to
-/// add to this band, with their pair numbers.
+/// Task of an index worker: the index of a band (see [`super::multi_index`]), and the fingerprints to add to this band,
+/// each with the index of its pair.
 type BandBatch<F> = (usize, Arc<Vec<(F, u32)>>);
 
 /// Applies operations to a memtable in batches. Holds the writer's lock until it is dropped.
@@ -30,10 +30,10 @@ pub(crate) struct BulkWriter<'scope, 'env, F> {
     operations: MutexGuard<'env, u64>,
     /// Pairs to insert, as (fingerprint, id, operation number).
     pending_inserts: Vec<(F, u64, u64)>,
-    /// Inserted pairs that are not indexed yet, as (fingerprint, pair number).
+    /// Inserted pairs that are not in the index yet, as (fingerprint, index of the pair in insertion order).
     unindexed: Vec<(F, u32)>,
-    /// Queues of the workers that fill the index. Each worker fills some of its bands. Empty until many pairs have been
-    /// inserted.
+    /// Queues of the workers that fill the index. Each worker fills some bands of the index. There are no workers until
+    /// many pairs have been inserted.
     workers: Vec<SyncSender<BandBatch<F>>>,
     has_started: bool,
 }

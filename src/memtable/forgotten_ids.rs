@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::append_vec::{AppendVec, ChainHeads, mix};
 
 const ID_CELL: usize = 0;
-/// Index of the cell of a record that has the number of the operation that deleted a pair of the id.
+/// Index of a record's cell for the operation number of the delete.
 const OPERATION_CELL: usize = 1;
-/// Index of the cell of a record that has the number of the next record in the chain, plus one; the cell is 0 at the
-/// end of the chain.
+/// Index of a record's cell for the next record in the chain: the index of that record plus one, or 0 at the end of the
+/// chain.
 const NEXT_CELL: usize = 2;
 const RECORD_CELLS: usize = 3;
 
@@ -36,7 +36,7 @@ impl ForgottenIds {
         self.heads.set(mix(id), number + 1);
     }
 
-    /// Last operation up to a version that deleted a pair of an id; 0 if none did.
+    /// Number of the last operation, up to a version, that deleted a pair of this id; 0 if none did.
     pub(super) fn last_deletion(&self, id: u64, version: u64) -> u64 {
         let mut next = self.heads.get(mix(id));
         while next > 0 {

@@ -10,7 +10,7 @@ struct VersionedValue<V: ?Sized> {
     id: u64,
     operation: u64,
     value: Box<V>,
-    /// Number of the next record in the chain, plus one; 0 at the end of the chain.
+    /// Index of the next record in the chain, plus one; 0 at the end of the chain.
     next: u32,
 }
 
@@ -39,8 +39,8 @@ where
         }
     }
 
-    /// Sets the value of an id, unless it already has this value. `forgotten` is the last operation that removed the
-    /// values of the id, or 0. Called only by the writer.
+    /// Sets the value of an id, unless it already has this value. `forgotten` is the number of the last operation that
+    /// removed the values of the id, or 0. Called only by the writer.
     pub(super) fn set(&self, id: u64, value: &V, operation: u64, forgotten: u64) {
         let next = self.heads.get(mix(id));
         // Storing an equal value again would only take memory.
@@ -54,7 +54,7 @@ where
         self.heads.set(mix(id), number + 1);
     }
 
-    /// Last operation that set a value of an id; 0 if none did.
+    /// Number of the last operation that set a value of an id; 0 if none did.
     pub(super) fn last_set(&self, id: u64) -> u64 {
         let mut next = self.heads.get(mix(id));
         while next > 0 {
@@ -81,19 +81,20 @@ where
         None
     }
 
-    /// Records set up to a version, in order.
+    /// Records of the operations that a version includes, oldest first.
     fn records_until(&self, version: u64) -> impl Iterator<Item = &VersionedValue<V>> {
         let all = (0..self.records.len()).filter_map(|number| self.records.get(number)[0].get());
         all.take_while(move |record| record.operation <= version)
     }
 
-    /// Calls `visitor` with each id and value set up to a version, in order. An id may repeat.
+    /// Calls `visitor` with each id and value that a version includes, oldest first. Replaced values are visited too, so
+    /// an id may repeat.
     pub(super) fn visit(&self, version: u64, mut visitor: impl FnMut(u64, &V)) {
         self.records_until(version).for_each(|record| visitor(record.id, &record.value));
     }
 
-    /// Value of each id at a version, ascending by id, without copies. `forgotten` returns the last operation that
-    /// removed the values of an id, or 0.
+    /// Value of each id at a version, as (id, value), ascending by id. `forgotten` returns the number of the last
+    /// operation that removed the values of an id, or 0.
     pub(super) fn sorted(&self, version: u64, forgotten: impl Fn(u64) -> u64) -> Vec<(u64, &V)> {
         let mut all: Vec<_> = self.records_until(version).collect();
         all.sort_by_key(|record| (record.id, std::cmp::Reverse(record.operation)));

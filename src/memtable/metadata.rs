@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-/// Values of a key, each with the number of the operation that set it, in order.
+/// Values of a key, oldest first, each with the number of the operation that set it.
 type ValueHistory = Vec<(u64, Box<[u8]>)>;
 
 /// Metadata with all earlier values, so that each version can be read.

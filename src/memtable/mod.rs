@@ -1,10 +1,10 @@
 //! The memtable: recent inserts and deletes in memory, with an index for queries.
 //!
 //! One thread writes and any number of threads read, without waiting for one another. All data is append-only, in
-//! arrays that grow by chunks (`append_vec`). The writer stores a record before it publishes the record's number.
+//! arrays that grow by chunks (`append_vec`). The writer stores a record before it publishes the record's index.
 //!
 //! Operations are numbered from 1. Each pair stores the numbers of the operations that inserted and deleted it. A
-//! *version* is a number of operations: readers of a version see the effects of exactly these operations.
+//! *version* is a count of operations: readers of version v see the effects of exactly the first v operations.
 
 mod append_vec;
 mod bulk_writer;
@@ -29,15 +29,15 @@ use crate::segment::Match;
 use crate::simd::{Kernel, dispatch};
 use crate::wal::Operation;
 
-/// Maximum number of chains in a hash table, as a power of two.
+/// Base-2 logarithm of the maximum number of chains in a hash table.
 const MAX_CHAIN_BITS: u32 = 24;
 
 /// Recent inserts and deletes.
 ///
-/// A delete ends the pair in this memtable and adds a tombstone, which hides the pair in all older memtables and
-/// segments. If the pair is inserted again, it becomes a new entry, and the tombstone stays. Names and notes belong to
-/// ids: deleting any pair of an id removes the id's name and note, here and in all older memtables and segments. Holds
-/// at most 2^32 - 256 pairs.
+/// A delete marks the pair as deleted in this memtable and adds a tombstone, which hides the pair in all older memtables
+/// and segments. If the pair is inserted again, it becomes a new entry, and the tombstone stays. Names and notes belong
+/// to ids: deleting any pair of an id removes the id's name and note, here and in all older memtables and segments. A
+/// memtable holds at most 2^32 - 256 pairs.
 pub(crate) struct Memtable<F> {
     pairs: VersionedPairs<F>,
     index: MultiIndex<F>,
@@ -54,7 +54,7 @@ pub(crate) struct Memtable<F> {
 }
 
 impl<F: Fingerprint> Memtable<F> {
-    /// Creates a memtable for queries of up to `distance` bits. `bytes` is its approximate expected size.
+    /// Creates a memtable for queries of up to `distance` bits. `bytes` is the memory that it is expected to take.
     pub(crate) fn new(distance: u32, bytes: u64) -> Self {
         Memtable::with_expected_pairs(distance, Self::pairs_in_bytes(distance, bytes))
     }
@@ -118,8 +118,8 @@ impl<F: Fingerprint> Memtable<F> {
         self.names.set(id, name, operation, self.forgotten.last_deletion(id, operation));
     }
 
-    /// Adds a pair without indexing it. Returns its number, or `None` if the pair is already live.
-    /// Called only by the writer.
+    /// Adds a pair, but not to the search index. Returns the pair's position in insertion order, or `None` if the pair is
+    /// already live. Called only by the writer.
     #[inline]
     fn push_pair(&self, fingerprint: F, id: u64, operation: u64) -> Option<u32> {
         let is_live = self.pairs.find_live(fingerprint, id).is_some();
@@ -294,7 +294,8 @@ impl<F: Fingerprint> Memtable<F> {
     }
 }
 
-/// A [`Memtable::query`] that uses the index, as a [`Kernel`], which is compiled for several instruction sets.
+/// Arguments of a [`Memtable::query`] that uses the index. A [`Kernel`], so that the query is compiled for several
+/// instruction sets.
 struct MultiIndexSearch<'a, F> {
     memtable: &'a Memtable<F>,
     version: u64,
@@ -318,7 +319,8 @@ impl<F: Fingerprint> Kernel for MultiIndexSearch<'_, F> {
     }
 }
 
-/// A [`Memtable::query_since`], as a [`Kernel`], which is compiled for several instruction sets.
+/// Arguments of a linear scan, such as [`Memtable::query_since`]. A [`Kernel`], so that the scan is compiled for several
+/// instruction sets.
 struct PairScan<'a, F> {
     memtable: &'a Memtable<F>,
     since: u64,

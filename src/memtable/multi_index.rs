@@ -15,16 +15,17 @@ use crate::fingerprint::Fingerprint;
 use crate::simd::prefetch;
 
 /// Maximum number of bits that select a bucket. Also the minimum width of a band in bits: a band of fewer bits would have
-/// fewer buckets, each with many more fingerprints. For large distances, flipping bits costs less than that.
+/// fewer buckets, each with many more fingerprints. For large distances, lookups with flipped bits cost less than
+/// narrower bands.
 const MAX_BUCKET_BITS: u32 = 16;
 /// Number of fingerprints that are compared together. Also the minimum capacity of a node: with 64-bit fingerprints,
 /// such a node takes two cache lines.
 const GROUP_LEN: usize = 10;
-/// Maximum number of groups in a node; longer nodes are no faster.
+/// Maximum capacity of a node, as a multiple of [`GROUP_LEN`]; longer nodes are no faster.
 const MAX_NODE_GROUPS: usize = 12;
 /// Maximum number of bands, reached with 128 bits.
 const MAX_BANDS: usize = 8;
-/// Number of lookups that run together, so that their memory waits overlap.
+/// Number of lookups or inserts that run together, so that their cache misses overlap.
 const LOOKUP_BATCH: usize = 32;
 /// Largest distance that the index is used for, in bits; beyond it, queries scan all pairs.
 const MAX_DISTANCE: u32 = 32;
@@ -38,10 +39,12 @@ const BUCKET_ENTRY_NS: f64 = 3.0;
 /// Approximate cost of comparing a fingerprint in a scan of all pairs, in nanoseconds.
 const SCAN_ENTRY_NS: f64 = 1.5;
 
-/// Hash table of one band: buckets of fingerprints by the band's bits. A bucket is a chain of nodes, newest first.
+/// Hash table of one band: the bits of a fingerprint in this band select its bucket. A bucket is a chain of nodes, newest
+/// first.
 ///
-/// The first word of a node has the number of the next node plus one in its upper 32 bits, and the number of
-/// fingerprints in the lower 32 bits. Then come the fingerprints, and then their pair numbers, two to a word.
+/// The first word of a node has the index of the next node plus one in its upper 32 bits (0 at the end of the chain), and
+/// the number of fingerprints in the lower 32 bits. Then come the fingerprints, and then the indexes of their pairs, two
+/// to a word.
 struct BandIndex<F> {
     /// First bit of the band, counted from the most significant bit of a fingerprint.
     start: u32,
@@ -49,7 +52,7 @@ struct BandIndex<F> {
     bits: u32,
     /// Base-2 logarithm of the number of buckets.
     bucket_bits: u32,
-    /// Newest node of each bucket: its number plus one, or 0 if the bucket is empty.
+    /// Newest node of each bucket: the index of the node plus one, or 0 if the bucket is empty.
     buckets: Box<[AtomicU32]>,
     nodes: AppendVec<AtomicU64>,
     /// Capacity of a node in fingerprints, a multiple of [`GROUP_LEN`].
@@ -83,8 +86,8 @@ impl<F: Fingerprint> BandIndex<F> {
         (fingerprint << self.start >> (F::BITS - self.bits)).low_u64()
     }
 
-    /// Bucket number for a value of the band's bits. If there are as many buckets as values, each value has a bucket of
-    /// its own.
+    /// Index of the bucket for a value of the band's bits. If there are as many buckets as values, each value has a bucket
+    /// of its own.
     #[inline(always)]
     fn bucket(&self, bits: u64) -> usize {
         let hash = bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) << (64 - self.bits);
@@ -92,13 +95,13 @@ impl<F: Fingerprint> BandIndex<F> {
         (hash >> 1 >> (63 - self.bucket_bits)) as usize
     }
 
-    /// Newest node of a bucket: its number plus one, or 0.
+    /// Newest node of a bucket: the index of the node plus one, or 0 if the bucket is empty.
     #[inline(always)]
     fn newest_node(&self, bucket: usize) -> u32 {
         self.buckets[bucket].load(Ordering::Acquire)
     }
 
-    /// Prefetches the first two cache lines of a node and returns the node. `node` is the number of the node plus one. If
+    /// Prefetches the first two cache lines of a node and returns the node. `node` is the index of the node plus one. If
     /// `node` is 0, returns an empty slice.
     #[inline(always)]
     fn prefetch_node(&self, node: u32) -> &[AtomicU64] {
@@ -122,7 +125,7 @@ impl<F: Fingerprint> BandIndex<F> {
         }
     }
 
-    /// Adds a fingerprint with its pair number. Called by one thread at a time.
+    /// Adds a fingerprint; `number` is the index of its pair. Called by one thread at a time.
     #[inline(always)]
     fn insert(&self, fingerprint: F, number: u32) {
         let bucket = self.bucket(self.bits_of(fingerprint));
@@ -154,8 +157,8 @@ impl<F: Fingerprint> BandIndex<F> {
         word.store(other | u64::from(number) << (at % 2 * 32), Ordering::Relaxed);
     }
 
-    /// Like [`BandIndex::insert`], for many fingerprints. It is faster, because it prefetches the memory of a whole
-    /// group of fingerprints, so that their cache misses overlap.
+    /// Like [`BandIndex::insert`], but adds many fingerprints. This is faster, because memory is prefetched for
+    /// [`LOOKUP_BATCH`] fingerprints at a time, so that their cache misses overlap.
     fn insert_batch(&self, pairs: &[(F, u32)]) {
         for group in pairs.chunks(LOOKUP_BATCH) {
             let buckets = || group.iter().map(|&(fingerprint, _)| self.bucket(self.bits_of(fingerprint)));
@@ -166,8 +169,8 @@ impl<F: Fingerprint> BandIndex<F> {
         }
     }
 
-    /// Compares the query with the first `len` fingerprints of a node. For each one within the distance, calls `visitor`
-    /// with its XOR with the query, and its pair number.
+    /// Compares the query with the first `len` fingerprints of a node. For each fingerprint within the distance, calls
+    /// `visitor` with the XOR of fingerprint and query, and the index of the pair.
     #[inline(always)]
     fn visit(
         &self,
@@ -201,15 +204,15 @@ impl<F: Fingerprint> BandIndex<F> {
 
 /// The lookups for queries within one distance.
 struct SearchPlan {
-    /// Flip limit of each band: lookups in the band flip fewer bits than this number.
+    /// Flip limit of each band: lookups in the band flip fewer bits than the limit.
     flip_limits: [u32; MAX_BANDS],
-    /// Lookups, as (band number, mask of flipped band bits).
+    /// Lookups, as (index of the band, mask of flipped band bits).
     lookups: Box<[(usize, u64)]>,
     /// Number of fingerprints above which the lookups are faster than a scan.
     min_len: u32,
 }
 
-/// An index of numbered fingerprints, with a hash table for each band.
+/// An index of fingerprints, each with the index of its pair. It has a hash table for each band.
 pub(super) struct MultiIndex<F> {
     bands: Vec<BandIndex<F>>,
     /// Search plan for each distance, computed at its first query.
@@ -279,7 +282,7 @@ impl<F: Fingerprint> MultiIndex<F> {
         self.plan(distance).is_some_and(|plan| plan.min_len < len)
     }
 
-    /// Adds a fingerprint with its pair number. Called only by the writer.
+    /// Adds a fingerprint; `number` is the index of its pair. Called only by the writer.
     pub(super) fn insert(&self, fingerprint: F, number: u32) {
         for band in &self.bands {
             let _ = band.prefetch_node(band.newest_node(band.bucket(band.bits_of(fingerprint))));
@@ -293,9 +296,9 @@ impl<F: Fingerprint> MultiIndex<F> {
         self.bands[band].insert_batch(pairs);
     }
 
-    /// Visits each fingerprint within a distance of the query, with its pair number. Each pair is visited once; pairs
-    /// that are not published yet are visited too. Call it only if [`MultiIndex::is_faster_than_scan`] holds: if a scan
-    /// is always faster at this distance, it visits nothing. Inlined, so that it uses the CPU features that its caller is
+    /// Visits each fingerprint within a distance of the query, with the index of its pair. Each pair is visited once; pairs
+    /// that are not published yet are visited too. To be called only if [`MultiIndex::is_faster_than_scan`] holds: nothing
+    /// is visited if a scan is always faster at this distance. Inlined, so that it uses the CPU features that its caller is
     /// compiled for.
     #[inline(always)]
     pub(super) fn search(&self, query: F, distance: u32, mut visitor: impl FnMut(F, u32)) {

@@ -41,8 +41,8 @@ impl<F: Fingerprint> VersionedPairs<F> {
     const ID_CELL: usize = Self::FINGERPRINT_CELLS;
     const INSERTED_BY_CELL: usize = Self::FINGERPRINT_CELLS + 1;
     const DELETED_BY_CELL: usize = Self::FINGERPRINT_CELLS + 2;
-    /// Index of the cell of a record that has the number of the next pair in the chain, plus one; the cell is 0 at the
-    /// end of the chain.
+    /// Index of a record's cell for the next record in the chain: the index of that record plus one, or 0 at the end of
+    /// the chain.
     const NEXT_CELL: usize = Self::FINGERPRINT_CELLS + 3;
     const RECORD_CELLS: usize = Self::FINGERPRINT_CELLS + 4;
     /// Memory of a pair in bytes, without its share of the hash table.
@@ -74,7 +74,7 @@ impl<F: Fingerprint> VersionedPairs<F> {
         }
     }
 
-    /// Appends a pair and returns its number. Called only by the writer, as are `find_live` and `delete`.
+    /// Appends a pair and returns the index of its record. Called only by the writer, as are `find_live` and `delete`.
     pub(super) fn push(&self, fingerprint: F, id: u64, operation: u64) -> u32 {
         let hash = hash(fingerprint, id);
         let next = self.heads.get(hash);
@@ -89,19 +89,19 @@ impl<F: Fingerprint> VersionedPairs<F> {
         number
     }
 
-    /// Record number of a pair if the pair is live.
+    /// Index of the newest record of a pair, if the pair is live.
     pub(super) fn find_live(&self, fingerprint: F, id: u64) -> Option<u32> {
         // Only the newest record can be live: older records of the same pair are deleted.
         self.chain(fingerprint, id).next().filter(|&number| self.get(number).deleted_by == NOT_DELETED)
     }
 
-    /// Deletes a live pair.
+    /// Deletes a live pair; `number` is the index of its record.
     pub(super) fn delete(&self, number: u32, operation: u64) {
         self.deletions.push(|cells| cells[0].store(operation, Ordering::Relaxed));
         self.records.get(number)[Self::DELETED_BY_CELL].store(operation, Ordering::Release);
     }
 
-    /// Prefetches the memory that lookups of these pairs will read, so that the memory waits overlap.
+    /// Prefetches the memory that lookups of these pairs will read, so that their cache misses overlap.
     pub(super) fn prefetch(&self, pairs: &(impl Iterator<Item = (F, u64)> + Clone)) {
         let hashes = || pairs.clone().map(|(fingerprint, id)| hash(fingerprint, id));
         let prefetch_record = |record: u32| {
@@ -123,7 +123,7 @@ impl<F: Fingerprint> VersionedPairs<F> {
         self.records.len()
     }
 
-    /// Record numbers of a pair, newest first.
+    /// Indexes of the records of a pair, newest first.
     fn chain(&self, fingerprint: F, id: u64) -> impl Iterator<Item = u32> {
         let mut next = self.heads.get(hash(fingerprint, id));
         std::iter::from_fn(move || {

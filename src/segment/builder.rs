@@ -135,8 +135,8 @@ impl<F: Fingerprint> SegmentBuilder<F> {
         }
     }
 
-    /// Like [`SegmentBuilder::finish_with_codec`], but the fingerprints come from `source`; none have been inserted. The
-    /// segment has no ids.
+    /// Like [`SegmentBuilder::finish_with_codec`], but takes all fingerprints from `source`, in ascending order, instead of
+    /// inserted ones. The segment has no ids.
     pub(crate) fn finish_sorted(self, source: SortedRecordSource<F>) -> Result<(SegmentEntry, Codec)> {
         let entry = self.entry();
         let written = write_tables(&self.files, entry, self.options, &SegmentRecords::Source(source));
@@ -269,7 +269,7 @@ impl<R: SegmentRecord> TableTask<'_, R> {
         }
     }
 
-    /// Writes the first table and the id file. Both have the order of the records.
+    /// Writes the first table and the id file, both in the order of the records.
     fn write_first(
         &self,
         plan: &TablePlan<R::Fingerprint>,
@@ -312,7 +312,8 @@ impl<R: SegmentRecord> TableTask<'_, R> {
         self.progress.add(written % CANCEL_CHECK_INTERVAL)
     }
 
-    /// Writes a table other than the first: the distinct fingerprints, permuted and sorted again.
+    /// Writes a table other than the first: the distinct fingerprints, permuted and sorted again. `number` is the index of
+    /// the table in the plan.
     fn write_other(&self, number: u32, plan: &TablePlan<R::Fingerprint>) -> Result<()> {
         let memory = self.options.memory();
         let concurrent = rayon::current_num_threads().min(self.entry.tables as usize) as u64;

@@ -1,4 +1,4 @@
-//! The structure that id, name, note and metadata (mark) files share: a header, numbered chunks with a checksum each, a
+//! The structure that the id, name, note and metadata files of a segment share: a header, chunks with a checksum each, a
 //! directory of chunk offsets, and a footer (`format-spec/README.md`, "Chunked files"). In all but id files, a chunk is a
 //! sequence of entries.
 
@@ -14,7 +14,7 @@ use crate::file_bytes::Bytes;
 use crate::format::{self, chunks_footer as footer, entries_chunk, entries_header, ids_header as header};
 use crate::simd;
 
-/// Work of reading one chunk, as a number of fingerprints. The checks for cancellation come after a fixed amount of work.
+/// Number of fingerprints that reading one chunk counts as. Cancellation is checked after a fixed number of fingerprints.
 pub(super) const CHUNK_RECORDS: u64 = 1 << 8;
 
 /// Writer of a chunked file: writes the complete header first, and then chunk by chunk.

@@ -13,8 +13,8 @@ use crate::plan::{self, Medium, TablePlan, Workload};
 use crate::progress::ProgressCounter;
 use crate::table::Table;
 
-/// Number of fingerprints in a run of the sample. Runs are consecutive fingerprints, because codecs encode differences of
-/// neighbours.
+/// Number of fingerprints in a run of the sample. A run consists of consecutive fingerprints, because codecs encode
+/// differences of neighbours.
 const RUN_FINGERPRINTS: u64 = 2048;
 /// Maximum number of runs in a sample.
 const MAX_RUNS: usize = 64;
@@ -24,7 +24,7 @@ const MAX_SLOWDOWN: f64 = 1.5;
 /// A sample of fingerprints: runs of consecutive fingerprints. The runs are spread evenly over all fingerprints.
 struct RunSample<F> {
     runs: Vec<Vec<F>>,
-    /// The sample keeps the first of every `step` runs.
+    /// Of every `step` runs, the sample keeps the first one.
     step: u64,
     /// Number of fingerprints pushed so far.
     seen: u64,
@@ -92,8 +92,8 @@ pub(super) fn choose_codec<R: SegmentRecord>(
         .ok_or_else(|| Error::Bug("no codec is the fastest".to_string()))
 }
 
-/// Returns the size in bytes of a table of the sample. The table has the span of the whole table, which has `fingerprints`
-/// fingerprints.
+/// Returns the size in bytes of a table of the sample. It is encoded with the span that a table of all `fingerprints`
+/// fingerprints would have.
 fn sample_bytes<F: Fingerprint>(
     codec: Codec,
     options: &BuildOptions,
@@ -130,7 +130,8 @@ mod tests {
         assert!(runs(0).runs.is_empty());
     }
 
-    /// Spans depend on the number of fingerprints in the table, not in the sample.
+    /// Asserts that a sample is encoded with a span that depends on the number of fingerprints in the whole table, not in
+    /// the sample.
     #[test]
     fn sizes_are_those_of_the_spans_that_the_table_gets() {
         let sample: Vec<u64> =

@@ -19,7 +19,7 @@ use crate::table::Table;
 /// A segment that may be damaged, with the files that could be opened.
 pub(crate) struct DamagedSegment<F> {
     /// Manifest entry of the segment. If there is no manifest, the entry is reconstructed from the file names: it has no footer
-    /// checksums and no count of fingerprints, and each other count is nonzero if the file exists (for names, notes and so on).
+    /// checksums and no count of fingerprints, and the count of names, notes and so on is nonzero if there is a file of them.
     pub(crate) entry: SegmentEntry,
     /// Tables in the order of the plan; `None` for those that could not be opened.
     tables: Vec<Option<Table<F>>>,
@@ -153,8 +153,8 @@ impl<F: Fingerprint> DamagedSegment<F> {
         }
     }
 
-    /// Like [`DamagedSegment::visit`], if the first table could be opened. Visits its sound blocks first. The fingerprints of
-    /// its damaged blocks come from the other tables.
+    /// Does the work of [`DamagedSegment::visit`] if the first table could be opened. Visits its sound blocks first. The
+    /// fingerprints of its damaged blocks come from the other tables.
     fn visit_with_first(
         &self,
         first: &Table<F>,
@@ -201,8 +201,8 @@ impl<F: Fingerprint> DamagedSegment<F> {
         Ok(count)
     }
 
-    /// Visits the fingerprints of a block of the first table, with the ids in the chunk for this block. Visits them without
-    /// ids if the chunk is damaged, or has ids for another number of fingerprints.
+    /// Visits the fingerprints of a block of the first table, with the ids in the chunk for this block. Visits the
+    /// fingerprints without ids if the chunk is damaged, or has ids for more or fewer fingerprints than the block has.
     fn emit_block(
         &self,
         block: usize,
@@ -223,8 +223,8 @@ impl<F: Fingerprint> DamagedSegment<F> {
         pairs.into_iter().try_for_each(|(fingerprint, id)| visit(fingerprint, Some(id)))
     }
 
-    /// Like [`DamagedSegment::visit`], if the first table could not be opened. Sorts the fingerprints of the other tables: this
-    /// is the order of the lost table, and of the ids.
+    /// Does the work of [`DamagedSegment::visit`] if the first table could not be opened. Sorts the fingerprints of the other
+    /// tables, since the lost table and the ids had this order.
     fn visit_without_first(
         &self,
         runs: Arc<dyn SpillLocation>,

@@ -280,7 +280,7 @@ impl<V: IdValue> IdValueFile<V> {
 }
 
 impl NameFile {
-    /// Returns the ids in a chunk that have a name in `wanted`.
+    /// Returns those ids of a chunk whose names are in `wanted`.
     pub(super) fn ids_with_names(&self, chunk: usize, wanted: &HashSet<String>) -> Result<Vec<u64>> {
         let mut ids = Vec::new();
         self.visit(chunk, |id, name| {

@@ -187,7 +187,7 @@ impl IdFile {
     }
 
     /// Appends the (fingerprint, id) pairs of a block to `pairs`. `fingerprints` has all fingerprints of the block. Fails if the
-    /// block's chunk has ids for another number of fingerprints.
+    /// block's chunk has ids for more or fewer fingerprints.
     pub(super) fn pairs<F: Copy>(
         &self,
         block: usize,
@@ -215,9 +215,9 @@ impl IdFile {
         read
     }
 
-    /// Returns the number of each sound chunk, with the positions of the chunk's fingerprints among all `count` fingerprints
+    /// Returns the index of each sound chunk, with the positions of the chunk's fingerprints among all `count` fingerprints
     /// of the segment. Leaves out chunks between two damaged ones, because their positions are unknown. Calls `damaged` with
-    /// the error of each damaged chunk. Returns no chunks if the file is for another number of fingerprints.
+    /// the error of each damaged chunk. Returns no chunks if the file is not for `count` fingerprints.
     pub(super) fn chunks_by_position(
         &self,
         count: u64,
@@ -251,7 +251,7 @@ impl IdFile {
 }
 
 impl IdChunk<'_> {
-    /// Returns id number `i` of the chunk, or `None` if it is 2^64 or more.
+    /// Returns the id at index `i` of the chunk, or `None` if the id would be 2^64 or more.
     #[inline]
     fn get(&self, i: usize) -> Option<u64> {
         let flags = if self.grouped { self.count } else { 0 };

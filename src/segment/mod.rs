@@ -105,7 +105,7 @@ pub struct Segment<F> {
     tombstones: Option<Tombstones<F>>,
     metadata: Option<MetadataFile>,
     notes: Option<NoteFile>,
-    /// Whether the Bloom filters of the tables were built, or it was decided to build none.
+    /// Whether the decision about Bloom filters was made: they were built, or none will be built.
     filters_decided: AtomicBool,
     /// Number of queries before it was decided whether to build filters.
     unfiltered_queries: AtomicU64,
@@ -256,7 +256,7 @@ impl<F: Fingerprint> Segment<F> {
         }
     }
 
-    /// Finds a fingerprint in the first table, which is not permuted. Returns the number of its block and its position in the
+    /// Finds a fingerprint in the first table, which is not permuted. Returns the index of its block and its position in the
     /// block, or `None` if the segment does not have the fingerprint.
     pub(crate) fn locate(&self, fingerprint: F) -> Result<Option<(usize, usize)>> {
         let mut found = None;
@@ -324,7 +324,7 @@ impl<F: Fingerprint> Segment<F> {
         self.names.as_ref().map_or(Ok(()), |names| names.get_all(ids, found))
     }
 
-    /// Returns the ids that have a name in `wanted`, in a chunk of the name file.
+    /// Returns those ids of a chunk of the name file whose names are in `wanted`.
     pub(crate) fn ids_with_names(&self, chunk: usize, wanted: &HashSet<String>) -> Result<Vec<u64>> {
         self.names.as_ref().map_or(Ok(Vec::new()), |names| names.ids_with_names(chunk, wanted))
     }
@@ -350,8 +350,8 @@ impl<F: Fingerprint> Segment<F> {
         self.notes.as_ref().map_or(Ok(()), |notes| notes.get_all(ids, found))
     }
 
-    /// Appends the entries of a block of the first table, but only if `is_wanted` returns true for the entry's id. Does not
-    /// decode the block if no id in it is wanted.
+    /// Appends those entries of a block of the first table for whose ids `is_wanted` returns true. Does not decode the block
+    /// if no id in it is wanted.
     pub(crate) fn entries_with_ids(
         &self,
         block: usize,

@@ -128,13 +128,14 @@ struct PendingMatch<F> {
 impl<F: Fingerprint> PendingMatch<F> {
     const NONE: Self = PendingMatch { segment: 0, fingerprint: F::ZERO, location: None };
 
-    /// Returns the fingerprint's block in the segment's first table. Callers call [`PendingMatch::prefetch_line`] before, so
-    /// that the line of the block index is in the cache.
+    /// Returns the index of the fingerprint's block in the segment's first table. Callers call
+    /// [`PendingMatch::prefetch_line`] before, so that this part of the table's block index is in the CPU cache.
     fn block(&self, segment: &Segment<F>) -> usize {
         self.location.map_or_else(|| segment.tables[0].block_of(self.fingerprint), |(block, _)| block)
     }
 
-    /// Returns the fingerprint's block and position in the segment's first table. The ids are found by these two numbers.
+    /// Returns the index of the fingerprint's block in the segment's first table, and its position in the block. Both are
+    /// needed to find its ids; in a segment without ids, both are 0 if another table found the fingerprint.
     fn location(&self, segment: &Segment<F>) -> Result<(usize, usize)> {
         if let Some(location) = self.location {
             return Ok(location);
@@ -195,7 +196,7 @@ impl<F: Fingerprint> PendingMatches<F> {
         self.inline[..self.len.min(INLINE_MATCHES)].iter().chain(&self.overflow)
     }
 
-    /// Calls `prefetch` for each match. The waits of all matches for memory overlap.
+    /// Calls `prefetch` for each match, so that the cache misses of all matches overlap.
     fn prefetch_each(&self, segments: &[Arc<Segment<F>>], prefetch: impl Fn(&PendingMatch<F>, &Segment<F>)) {
         self.iter().for_each(|matched| prefetch(matched, &segments[matched.segment]));
     }

@@ -35,7 +35,8 @@ impl<F: Fingerprint> SegmentRecord for (F, u64) {
     }
 }
 
-/// A function that passes sorted records, in batches, to the function in its argument. Each call passes the same records.
+/// A function that passes sorted records, in batches, to the function in its argument. It can be called again, and then
+/// passes the same records.
 pub(crate) type SortedRecordSource<R> =
     Box<dyn Fn(&mut dyn FnMut(&[R]) -> Result<()>) -> Result<()> + Send + Sync>;
 

@@ -184,7 +184,8 @@ fn every_missing_or_cut_off_file_is_reported_by_its_name() {
     built.open().unwrap();
 }
 
-/// Each file in turn is replaced with the sound file of a segment with other ids, names, notes, metadata and tombstones.
+/// Replaces each file in turn with the sound file of a segment with other contents, and asserts that the error names this
+/// file.
 #[test]
 fn every_file_of_another_segment_is_reported_by_its_name() {
     let built = build(1, 0, options());
@@ -264,8 +265,8 @@ fn verifying_tells_the_file_that_is_damaged() {
     }
 }
 
-/// The second table has a fingerprint that the first table does not have. The number of fingerprints and the manifest do not
-/// show this.
+/// Asserts that verification reports a second table with a fingerprint that the first table does not have, although the
+/// number of fingerprints and the manifest match.
 #[test]
 fn tables_of_different_fingerprints_are_reported() {
     let mut built = build(1, 0, options());

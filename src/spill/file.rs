@@ -43,9 +43,9 @@ pub struct SpillReader {
     end: usize,
     /// Buffer size in bytes.
     limit: usize,
-    /// Bytes that have not been read from the disk yet.
+    /// Number of bytes that have not been read from the disk yet.
     on_disk: u64,
-    /// Some for a reader of [`SpillFile::open_once`]: dropping it removes the file.
+    /// The file, if the reader is from [`SpillFile::open_once`]: dropping the reader then removes the file.
     _file: Option<SpillFile>,
 }
 
@@ -345,7 +345,8 @@ impl SpillReader {
         Ok(())
     }
 
-    /// Reads the number of the items that follow, each of `item_bytes` bytes. Fails if fewer bytes are left.
+    /// Reads the count of the items that follow, each of `item_bytes` bytes. Fails if the file has fewer bytes left than
+    /// these items take.
     fn read_length(&mut self, item_bytes: usize) -> Result<usize> {
         let count: u64 = self.read_record()?.ok_or_else(|| self.changed_error())?;
         let left = self.on_disk + (self.end - self.at) as u64;

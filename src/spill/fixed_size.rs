@@ -93,7 +93,7 @@ impl<R: FixedSize, const N: usize> FixedSize for [R; N] {
     }
 }
 
-/// One byte that is 1 for `Some` and 0 for `None`, then the record or its default.
+/// Encoded as one byte that is 1 for `Some` and 0 for `None`, and then the record, or the default record for `None`.
 impl<R: FixedSize + Default> FixedSize for Option<R> {
     const BYTES: usize = 1 + R::BYTES;
 

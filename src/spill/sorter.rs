@@ -96,7 +96,7 @@ const MIN_BUFFER_BYTES: usize = 1 << 13;
 /// raised to it.
 const MIN_RECORDS: usize = 1024;
 
-/// Sorts records. Records beyond its memory go to sorted runs in temporary files.
+/// Sorts records. Records beyond the memory limit go to sorted runs in temporary files.
 #[derive(Debug)]
 pub struct Sorter<R> {
     location: Arc<dyn SpillLocation>,
@@ -105,8 +105,8 @@ pub struct Sorter<R> {
     /// Memory of the buffered records in bytes.
     used: usize,
     buffer: Vec<R>,
-    /// Runs on disk, oldest first, each with its level: 0 if it was written from memory, else one more than that of the
-    /// runs that it was merged from. No run has a higher level than an older run.
+    /// Runs on disk, oldest first, each with its level. A run written from memory has level 0; a merged run has one level
+    /// more than the runs that it was merged from. No run has a higher level than an older run.
     runs: Vec<(u32, SpillFile)>,
     /// Callback that can cancel the sort. It is called while records are written to runs.
     progress: Option<ProgressCallback>,
@@ -295,7 +295,7 @@ impl<R: Sortable> Iterator for SortedRecords<R> {
 #[derive(Debug)]
 pub struct Merge<R> {
     runs: Vec<SpillReader>,
-    /// Next record of each run that has more records, with the number of the run.
+    /// Next record of each run that has more records, with the index of the run.
     heads: BinaryHeap<Reverse<(R, usize)>>,
 }
 
@@ -346,7 +346,8 @@ mod tests {
     use crate::progress::CANCEL_CHECK_INTERVAL;
     use crate::spill::PrefixLocation;
 
-    /// Sorts records with all methods, which must agree. Returns the sorted records and the number of bytes written.
+    /// Sorts records, and asserts that the methods of [`Sorter`] and [`SortedRuns`] agree. Returns the sorted records and the
+    /// number of bytes that a sort with [`Sorter::finish`] writes.
     fn sorted<R: FixedSize + std::fmt::Debug>(records: &[R], memory: u64) -> (Vec<R>, u64) {
         let folder = tempfile::tempdir().unwrap();
         let fs: Arc<dyn Fs> = Arc::new(Disk::default());

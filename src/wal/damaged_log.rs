@@ -12,13 +12,13 @@ use crate::format::{self, log_header, log_record};
 /// Summary of the damage in a log.
 #[derive(Debug, Default)]
 pub(crate) struct DamagedLog {
-    /// Sequence numbers of the first and the last sound record; `None` without sound records.
+    /// Sequence numbers of the first and the last record whose operations were visited; `None` if there is no such record.
     pub(crate) sequences: Option<(u64, u64)>,
     /// Errors of the parts that could not be read, each with its offset.
     pub(crate) damage: Vec<Error>,
-    /// Number of records that are missing between sound ones.
+    /// Number of lost records: those missing before or between sound ones, and sound ones with invalid operations.
     pub(crate) missing: u64,
-    /// Bytes after the last sound record.
+    /// Number of bytes after the last sound record.
     pub(crate) torn_bytes: u64,
     /// Whether the last sound record is an end record, which closes a log.
     pub(crate) closed: bool,
@@ -154,7 +154,8 @@ mod tests {
         }
     }
 
-    /// A caller that does not check its strings may have written such a name.
+    /// Asserts that a name that is not valid UTF-8 loses only its own record. A caller that does not check its strings may
+    /// have written such a name.
     #[test]
     fn a_name_that_is_no_utf8_costs_one_record() {
         let folder = tempfile::tempdir().unwrap();

@@ -191,7 +191,7 @@ impl<'a, F: Fingerprint> OperationReader<'a, F> {
         OperationReader { payload, at: 0, max_kind, fingerprints: PhantomData }
     }
 
-    /// Number of bytes decoded. After an error, this is its offset in the payload.
+    /// Number of bytes decoded. After an error, this is the offset of the error in the payload.
     pub(super) fn position(&self) -> usize {
         self.at
     }

@@ -41,7 +41,7 @@ pub(crate) fn count_inserts<F: Fingerprint>(log: &[u8], from: u64) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PreviousLog {
     pub(crate) number: u64,
-    /// Bytes of the previous log's header and sound records.
+    /// Length of the previous log's header and sound records, in bytes.
     pub(crate) len: u64,
 }
 
@@ -53,9 +53,9 @@ pub(crate) struct LogPosition {
     pub(crate) next_sequence: u64,
     /// Whether the last record is an end record: the log was closed, after all earlier records were synced.
     pub(crate) closed: bool,
-    /// Bytes of the header and the sound records read so far.
+    /// Length of the header and the sound records read so far, in bytes.
     pub(crate) sound_bytes: u64,
-    /// Bytes after the sound records: a record torn by a crash, or one that is being written.
+    /// Number of bytes after the sound records: a record torn by a crash, or one that is being written.
     pub(crate) torn_bytes: u64,
     /// Byte offset and checksum of the last sound record.
     pub(crate) last: Option<(u64, u32)>,
@@ -259,7 +259,7 @@ fn wrong_sequence(found: u64) -> Damage {
 }
 
 /// Decides whether the unsound bytes at offset `at` are damage or the result of a crash. They are damage if they
-/// were synced before: then this function returns `damage` as an error. A later record proves it if its sequence
+/// were synced before: then this function returns `damage` as an error. A later record proves the sync if its sequence
 /// number is at least `min_sequence` and it says that more than `at` bytes of the file were durable.
 fn refuse_if_synced(
     path: &Path,

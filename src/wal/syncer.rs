@@ -13,7 +13,7 @@ use crate::fs::SyncFile;
 pub(crate) struct LogSyncer {
     path: PathBuf,
     file: Box<dyn SyncFile>,
-    /// Length of the log that the operating system has received, in bytes.
+    /// Length of the part of the log that the operating system has received, in bytes.
     written: AtomicU64,
     /// Length of the part of the log that is known to be durable, in bytes.
     durable: AtomicU64,

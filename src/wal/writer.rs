@@ -26,10 +26,10 @@ pub(crate) struct LogWriter<F> {
     file: Box<dyn WriteFile>,
     version: u32,
     number: u64,
-    /// Length of the log that the operating system has received, in bytes.
+    /// Length of the part of the log that the operating system has received, in bytes.
     len: u64,
     next_sequence: u64,
-    /// Buffer for the encoded record, which is written in one call.
+    /// Buffer for an encoded record. A record is written in one call.
     record: Vec<u8>,
     /// Whether the log was closed, or a record may be partly written. A reader would ignore records after it.
     failed: bool,
@@ -138,7 +138,7 @@ impl<F: Fingerprint> LogWriter<F> {
         self.version
     }
 
-    /// Returns the length of the log that the operating system has received, in bytes.
+    /// Returns the length of the part of the log that the operating system has received, in bytes.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }

@@ -46,7 +46,7 @@ pub(super) fn assert_same<F: Fingerprint>(
     }
 }
 
-/// Enough operations for several workers, with repeated inserts, deletes and re-inserts.
+/// Asserts that bulk application gives the same memtable as one by one, with enough operations for several workers.
 #[test]
 fn many_at_once_as_one_by_one() {
     let operations: Vec<(ModelOperation<u64>, bool)> = (0..30_000)

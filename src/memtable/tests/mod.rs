@@ -194,7 +194,8 @@ fn same_as_model<F: Fingerprint>(
     }
 }
 
-/// Checks the pairs that were inserted after one version and are live at another.
+/// Asserts that queries for pairs that were inserted after one version and are live at another give the same as the
+/// model.
 fn since_as_model<F: Fingerprint>(
     memtable: &Memtable<F>,
     operations: &[(ModelOperation<F>, bool)],
@@ -253,7 +254,7 @@ proptest! {
     }
 }
 
-/// Pseudorandom numbers, the same in each run.
+/// Pseudorandom value for a number, the same in each run.
 fn random(number: u64) -> u64 {
     append_vec::mix(number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }

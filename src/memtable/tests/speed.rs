@@ -12,6 +12,7 @@ fn processor_time() -> u64 {
     text.split(' ').next().unwrap().parse().unwrap()
 }
 
+/// Prints the time of inserts, queries and deletes:
 /// `cargo test --release memtable::tests::speed -- --ignored --nocapture`
 #[test]
 #[ignore = "a measurement"]

@@ -138,7 +138,8 @@ fn hostile_chunks_are_refused() {
     assert_eq!(all, [(u64::MAX, true)]);
 }
 
-/// Positions are known before the first damaged chunk and after the last one, but not between them.
+/// Asserts that the sound chunks before the first damaged chunk and after the last one are returned with their positions,
+/// but those in between are not.
 #[test]
 fn places_of_chunks_beside_damaged_ones() {
     let blocks: BlockIds = [2, 3, 1, 4, 2].map(|len| (0..len).map(|i| vec![i]).collect()).to_vec();

@@ -52,7 +52,7 @@ fn lines<F: Fingerprint>(batches: &NumberedBatches) -> String {
     text
 }
 
-/// Compares both readers. Returns whether Python was found.
+/// Asserts that this crate and `reader.py` read the same from a log. Returns whether Python was found.
 fn check_reader<F: Fingerprint>(bytes: &[u8], number: u64) -> bool {
     let Some(output) = run_reader(bytes, number) else { return false };
     match (read::<F>(bytes, number), output) {
@@ -75,7 +75,8 @@ fn check_reader<F: Fingerprint>(bytes: &[u8], number: u64) -> bool {
     true
 }
 
-/// Compares a log with its golden file. `UPDATE_GOLDEN=1 cargo test --lib wal` rewrites the golden logs.
+/// Compares a log with its golden file. `torn` is the number of bytes after its sound records.
+/// `UPDATE_GOLDEN=1 cargo test --lib wal` rewrites the golden logs.
 fn check_golden<F: Fingerprint>(name: &str, number: u64, bytes: &[u8], batches: &NumberedBatches, torn: u64) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("format-spec/golden").join(name);
     let path = folder.join(format!("{number:06}.log"));
