@@ -1,5 +1,5 @@
-//! A histogram of similarities and a sample of similar pairs. They help to choose a threshold without labelled
-//! data.
+//! A histogram of similarities and a sample of similar pairs. They help to choose a threshold if it is not known
+//! for any documents whether they are duplicates.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,8 @@ use simstore_io::Document;
 
 /// Number of histogram bins from similarity 0 to similarity 1, so the width of a bin is 0.05.
 const BINS_PER_UNIT: f64 = 20.0;
-/// Maximum difference between the requested threshold and the lower bound of the lowest bin.
+/// Range of similarities below the requested threshold that the histogram covers. Its lowest bin contains the lower
+/// end of this range, or is higher if the recall is not possible there.
 const RANGE_BELOW: f64 = 0.3;
 /// Maximum number of pairs in a sample. Both texts of each pair stay in memory.
 const MAX_PAIRS: usize = 10_000;
@@ -52,9 +53,9 @@ pub struct SimilarityBin {
     pub to: f64,
     /// Number of pairs in this bin. A group of documents with equal shingles counts as a single document.
     pub pairs: u64,
-    /// Number of documents that have a more preferred similar document, and whose similarity to the most
-    /// similar one of these is in this bin. With the default [`keep`](DedupConfig::keep), earlier documents are
-    /// preferred.
+    /// Number of documents that are similar to a document preferred to them. Each is counted once, in the bin of
+    /// its greatest similarity to such a document. With the default [`keep`](DedupConfig::keep), earlier
+    /// documents are preferred.
     pub duplicates: u64,
     /// Sum of `duplicates` over this bin and all higher bins. A run with the threshold `from` removes at most
     /// this number of documents.
@@ -106,8 +107,9 @@ pub fn sample_pairs(
     sample_results(results, threshold, lowest, count, observer)
 }
 
-/// Returns the lower bound of the lowest bin. This is the lowest bound of a bin that is at most [`RANGE_BELOW`]
-/// below the threshold and at which the recall is possible.
+/// Returns the lower bound of the lowest bin. This is the first bin at whose lower bound the recall is possible,
+/// starting from the bin that contains the threshold minus [`RANGE_BELOW`]. If no bin below the threshold is
+/// possible, returns the threshold.
 fn lowest_similarity(threshold: f64, recall: f64) -> Result<f64> {
     // Fails if even the threshold does not allow the recall.
     band_search_plan::plan_band_search(threshold, recall, 0)?;

@@ -164,8 +164,8 @@ fn open_read_only(path: &Path, width: Width, observer: &dyn Observer) -> Result<
     Ok(store)
 }
 
-/// Options for a store opened for writing. Sorting uses a quarter of the memory budget, but at least the
-/// minimum of the engine.
+/// Options for a store opened for writing. Sorting uses a quarter of the memory budget, but at least
+/// [`MIN_SORT_BYTES`].
 pub(crate) fn write_options(budget: MemoryBudget) -> StoreOptions {
     let memory = (budget.bytes < u64::MAX).then_some((budget.bytes / 4).max(MIN_SORT_BYTES));
     StoreOptions { memory, ..StoreOptions::default() }

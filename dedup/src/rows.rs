@@ -76,8 +76,8 @@ impl SignatureRow {
     }
 }
 
-/// Identifies the representative of a cluster: the number of an input document, or the index of a stored
-/// document in the rows of all stored representatives.
+/// Identifies the representative of a cluster: the index of an input document in the corpus, or the index of a
+/// stored document in the rows of all stored representatives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RepresentativeId(u64);
 

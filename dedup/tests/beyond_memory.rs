@@ -239,7 +239,8 @@ fn documents_in_memory_may_be_too_many_too() {
     assert!(run(Some(SMALL_MEMORY_BYTES)) == run(None));
 }
 
-/// Many documents share few fingerprints that are all near each other, so the number of near pairs is large.
+/// If many documents share few fingerprints that are all near each other, a run with little memory gives the same
+/// result as a run with much memory.
 #[test]
 fn however_many_are_near_others_it_is_done() {
     for cluster_by in [ClusterBy::Components, ClusterBy::Stars] {

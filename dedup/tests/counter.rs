@@ -7,7 +7,7 @@ use std::thread;
 use atomic::{AtomicU16, Ordering};
 use source::SaturatingCounter;
 
-/// Atomics whose operations wait for their turn.
+/// Replacement of `std::sync::atomic`. Each operation waits until the tested [`Order`] lets the thread run.
 mod atomic {
     pub(crate) use std::sync::atomic::Ordering;
 
@@ -83,7 +83,7 @@ thread_local! {
     static THREAD: std::cell::RefCell<Option<(usize, SharedOrder)>> = const { std::cell::RefCell::new(None) };
 }
 
-/// Waits until it is the turn of the current thread. Threads that are not part of an order do not wait.
+/// Waits until the [`Order`] lets the current thread run. Threads that are not part of an order do not wait.
 fn wait_for_turn() {
     let Some((number, shared)) = THREAD.with_borrow(Clone::clone) else { return };
     let mut order = shared.0.lock().unwrap();

@@ -317,7 +317,7 @@ impl RunObserver for CancelWhenWritten<'_> {
     }
 }
 
-/// Observer that cancels a run at its call number `at` of `progress`.
+/// Observer that cancels a run when `progress` is called for the `at`-th time.
 struct StopAtCall {
     at: u64,
     calls: AtomicU64,
@@ -520,8 +520,8 @@ fn files_of_an_interrupted_run_get_their_names_before_inputs_are_listed() {
     assert_eq!((next.counts().read, next.summary().kept), (24 + mark["added"].as_u64().unwrap(), 0));
 }
 
-/// Stores keep the identity of the run that added to them last, so that the same run is not repeated, also by
-/// a later version.
+/// The hash that identifies a run is the same as in earlier versions. Stores keep the hash of the last run that
+/// added documents, so that no version repeats this run.
 #[test]
 fn runs_are_identified_as_by_earlier_versions() {
     for (bits, expected) in [(64, "a901452fbc4f3d08"), (128, "899ba0a10d13944b")] {

@@ -219,9 +219,9 @@ fn by_similarity_all_that_has_a_similar_one_goes() {
     assert!(others > 2, "{others}");
 }
 
-/// Each topic has three texts, and each text has several documents. The second text is equally similar to the
-/// first and the third text. The newest document of each text is kept, and its position among the documents is
-/// random.
+/// If a removed document is equally similar to two kept documents, its reason is the kept document that comes first
+/// in the input, even if the other one has an earlier exact duplicate. Each topic has three texts, and the second
+/// text is equally similar to the first and the third text.
 #[test]
 fn of_equally_similar_kept_documents_the_first_in_the_input_is_reported() {
     const TOPICS: u64 = 40;

@@ -248,7 +248,8 @@ fn texts_may_be_handed_over() {
     assert!(run(Some(SMALL_MEMORY_BYTES)) == run(None));
 }
 
-/// Every document is similar to another one.
+/// If every document is similar to another one, a run with little memory gives the same result as a run with much
+/// memory.
 #[test]
 fn however_many_are_similar_to_others_it_is_done() {
     let mut random = Random(8);

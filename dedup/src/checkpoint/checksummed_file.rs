@@ -23,8 +23,8 @@ pub(crate) fn to_json_line(value: &impl Serialize) -> Result<Vec<u8>> {
     serde_json::to_vec(value).map_err(|error| Error::Refused(error.to_string()))
 }
 
-/// Returns the path of a file in `folder`. Its name is the hash of its header, so files with different headers
-/// have different names. `ending` is the end of the name.
+/// Returns the path in `folder` of the file with this header. The file name is the hash of the header, a dot, and
+/// `ending`. So files with different headers have different names.
 pub(crate) fn path_from_header(folder: &Path, header: &impl Serialize, ending: &str) -> Result<PathBuf> {
     Ok(folder.join(format!("{:016x}.{ending}", xxh3_64(&to_json_line(header)?))))
 }

@@ -1,5 +1,5 @@
-//! Plans the search for similar signatures: how many bands are joined, and within which distance. Of the plans
-//! with enough recall, the cheapest is chosen.
+//! Plans the search for similar MinHash signatures, which consist of bands of 64 bits. A plan says how many bands
+//! are searched for near values, and within which distance. Of the plans with enough recall, the cheapest is chosen.
 
 use simstore::{Fingerprint, Result, join};
 use simstore_text::{BANDS, BandSearch, similarity_too_low_error};
@@ -23,7 +23,8 @@ pub(crate) struct BandSearchPlan {
 /// on one core. A higher recall is worth some time: the pairs of one template differ in the same way, so they
 /// are found or missed together.
 const EXTRA_SECONDS_MAX: f64 = 0.25;
-/// Extra time per document that is allowed in addition, in seconds on one core.
+/// Extra time per document that a plan with a higher recall may take in addition to [`EXTRA_SECONDS_MAX`], in
+/// seconds on one core.
 const EXTRA_SECONDS_PER_DOCUMENT: f64 = 0.25e-6;
 
 /// Returns the cheapest plan that finds a pair of this similarity with a probability of at least `recall`, among
@@ -43,7 +44,7 @@ pub(crate) fn plan_band_search(similarity: f64, recall: f64, documents: usize) -
     Ok(better.into_iter().next().unwrap_or(least))
 }
 
-/// Returns the cheapest plan with this recall; `None` if no plan has it.
+/// Returns the cheapest plan that has at least this recall; `None` if there is no such plan.
 fn cheapest_plan(similarity: f64, recall: f64, documents: usize) -> Option<BandSearchPlan> {
     let n = documents as f64;
     let choices = (1..=BANDS).filter_map(|joined| {

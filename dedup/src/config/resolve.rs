@@ -186,13 +186,13 @@ impl DedupConfig {
         Width::from_bits(requested.or(stored.map(|(bits, _)| bits)).unwrap_or(u64::BITS))
     }
 
-    /// Returns the configuration for [`sample_pairs`](crate::sample_pairs), with a lower threshold than
-    /// requested, and the requested threshold. `lowest` computes the lower threshold from the requested
-    /// threshold and the recall.
+    /// Returns the configuration for [`sample_pairs`](crate::sample_pairs), and the requested threshold. The
+    /// returned configuration has a lower threshold, which `lowest` computes from the requested threshold and
+    /// the recall.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if the configuration compares fingerprints, has reference stores, or keeps none
-    /// of the duplicates.
+    /// [`Error::BadArgument`] if the inputs are fingerprints, or if the configuration compares fingerprints, has
+    /// reference stores or checkpoints, or keeps no document of a cluster.
     pub(crate) fn to_pair_sample_config(
         &self,
         inputs: &Inputs,

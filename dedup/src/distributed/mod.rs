@@ -3,7 +3,7 @@
 //! There are two ways:
 //!
 //! - **Shards** share the reading. Each machine calls [`make_shard`](shard::make_shard) with the same inputs
-//!   and configuration, and with its own number. A shard writes part files (`format-spec/part.md`) to the
+//!   and configuration, and with its own shard number. A shard writes part files (`format-spec/part.md`) to the
 //!   folder of [`DedupConfig::resume`](crate::DedupConfig::resume). When all part files are in one folder, a
 //!   [`run`](crate::run()) with this folder reads them instead of the inputs. The result is the same as
 //!   without shards.

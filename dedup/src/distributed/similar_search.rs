@@ -18,7 +18,8 @@ use crate::pipeline::representatives::star_pairs;
 ///    [digests](simstore_text::Signature::digest) have the same feature set. They are one unique document
 ///    from here on.
 /// 2. [`choose`](SimilarSearch::choose) chooses how many bands of the signatures are joined, and within which
-///    distance. The choice depends on the number of unique documents. Each band is joined separately.
+///    distance. The choice depends on the number of unique documents. Each band is joined separately: a join
+///    finds all pairs of unique documents whose values of this band are within the distance.
 /// 3. [`candidate`](SimilarSearch::candidate) selects pairs of unique documents among the results of these
 ///    joins, each pair once.
 /// 4. [`similarity`](SimilarSearch::similarity) verifies a candidate.

@@ -54,8 +54,8 @@ impl DocumentBlock {
         each_width!(&mut self.fingerprints, all => all.push(Fingerprint::from_u128(fingerprint)));
     }
 
-    /// Appends consecutive fingerprints of a file. The first fingerprint has the position `position`, the same
-    /// number as its id, and the line number `line`. All three count up by one for each further fingerprint.
+    /// Appends consecutive fingerprints of a file. `position` is the input position and also the id of the first
+    /// fingerprint, and `line` is its line. Both count up by one for each further fingerprint.
     pub(crate) fn push_block<F: Fingerprint>(
         &mut self,
         fingerprints: &[F],
@@ -121,7 +121,7 @@ impl DocumentBlock {
 
 /// Reference to a document of a block.
 pub(crate) struct DocumentRef<'a> {
-    /// Number of the document in the corpus, from 0.
+    /// Index of the document in the corpus.
     pub(crate) number: usize,
     pub(crate) block: &'a DocumentBlock,
     /// Row of the document in the block.

@@ -4,7 +4,8 @@
 #[derive(Clone, Copy, Debug)]
 struct FieldNumber {
     float: f64,
-    /// Exact value of an integer. Distinguishes integers that are equal as `f64`.
+    /// Exact value of an integer, or the integer part of another number. Distinguishes integers that are equal as
+    /// `f64`.
     integer: i128,
 }
 

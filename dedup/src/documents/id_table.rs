@@ -42,13 +42,13 @@ enum IdValues {
 struct NumberRuns(Vec<(u64, u64)>);
 
 impl NumberRuns {
-    /// Returns the number of row `at`, which must exist.
+    /// Returns the number in row `at`, which must exist.
     fn get(&self, at: usize) -> u64 {
         let (from, first) = self.0[self.0.partition_point(|&(from, _)| from <= at as u64) - 1];
         first.wrapping_add(at as u64 - from)
     }
 
-    /// Sets the number of row `at`, which must come after all rows set so far. The rows in between continue the
+    /// Sets the number in row `at`, which must come after all rows set so far. The rows in between continue the
     /// last run.
     fn push(&mut self, at: usize, number: u64) {
         let next = self.0.last().map(|&(from, first)| first.wrapping_add(at as u64 - from));

@@ -35,11 +35,12 @@ use simstore_io::numbers::{format_bytes, format_count_of};
 const LOOKUP_BYTES_PER_DOCUMENT: u64 = 64;
 /// Least value of [`Corpus::max_lookup_documents`], however small the memory budget is.
 const MIN_LOOKUP_DOCUMENTS: usize = 1024;
-/// Memory per document for comparing MinHash signatures, in bytes: the signature, the number of the unique
-/// document, and the join.
+/// Memory per document for comparing MinHash signatures, in bytes. It covers the signature, the index of the
+/// document's group of exact duplicates, and the join that finds near signatures.
 const SIGNATURE_BYTES_PER_DOCUMENT: u64 = 132;
 
-/// A block that is written to disk has this fraction of the memory budget: 1/16.
+/// Memory budget divided by the size of a block that is written to disk. The size is also limited by
+/// [`MIN_BLOCK_BYTES`] and [`MAX_BLOCK_BYTES`].
 const BLOCK_BUDGET_DIVISOR: u64 = 16;
 /// Least size of a block that is written to disk, in bytes, even if this is a greater fraction of the budget.
 const MIN_BLOCK_BYTES: u64 = 1 << 16;
@@ -86,10 +87,10 @@ pub(crate) struct SpilledCorpus {
     pub(crate) workspace: Workspace,
 }
 
-/// Documents in memory, for random access by document number. They are all documents of the corpus or a selection.
+/// Documents in memory, for random access by their index in the corpus: all documents of the corpus, or a selection.
 #[derive(Debug)]
 pub(crate) struct DocumentLookup<'a> {
-    /// Numbers of the selected documents, ascending; `None` if the lookup has all documents.
+    /// Indexes of the selected documents in the corpus, ascending; `None` if the lookup has all documents.
     documents: Option<Vec<usize>>,
     block: Cow<'a, DocumentBlock>,
 }
@@ -130,8 +131,8 @@ impl Corpus {
         Ok(())
     }
 
-    /// Appends consecutive fingerprints of a file. The first fingerprint has the position `position`, the same
-    /// number as its id, and the line number `line`. All three count up by one for each further fingerprint.
+    /// Appends consecutive fingerprints of a file. `position` is the input position and also the id of the first
+    /// fingerprint, and `line` is its line. Both count up by one for each further fingerprint.
     pub(crate) fn push_block<F: Fingerprint>(
         &mut self,
         fingerprints: &[F],
@@ -243,8 +244,8 @@ impl Corpus {
         self.signatures.take().map(RowsWriter::finish).transpose()
     }
 
-    /// Loads the documents with the numbers `documents` for random access. The numbers must be ascending. If
-    /// the corpus is in memory, nothing is loaded, and the lookup has all documents.
+    /// Loads documents for random access. `documents` has their indexes in the corpus, which must be ascending.
+    /// If the corpus is in memory, nothing is loaded, and the lookup has all documents.
     pub(crate) fn lookup(
         &self,
         documents: Vec<usize>,
@@ -295,8 +296,8 @@ impl Corpus {
         self.block.len() + self.storage.len()
     }
 
-    /// Visits all fingerprints in input order, in slices of consecutive documents. Each call gets the number
-    /// of the first document of the slice. Documents without text are left out.
+    /// Visits all fingerprints in input order, in slices of consecutive documents. Each call gets the index of
+    /// the first document of the slice. Documents without text are left out.
     ///
     /// # Errors
     /// [`Error::Bug`] if `F` does not have the width of the corpus, and the errors of the visitor and of

@@ -13,14 +13,14 @@ use simstore_io::IdRef;
 /// Ranks of documents by preference, in input order. Rank 0 is the most preferred document.
 #[derive(Debug)]
 pub(crate) enum PreferenceRanks {
-    /// Earlier documents are preferred, so the rank of a document is its number.
+    /// Earlier documents are preferred, so the rank of a document is its index in the corpus.
     Input,
     /// The ranks of all documents or of a selection, in input order.
     Ordered(Rows<u32>),
 }
 
 impl PreferenceRanks {
-    /// Ranks all documents of a corpus. If `selection` is set, ranks only the documents with these numbers,
+    /// Ranks all documents of a corpus. If `selection` is set, ranks only the documents with these indexes,
     /// which must be ascending.
     pub(crate) fn new(
         corpus: &Corpus,

@@ -19,7 +19,7 @@ pub(crate) struct DocumentRereader<'a> {
     progress: Arc<ReadProgress>,
     options: &'a DocumentOptions,
     documents: DocumentCursor<'a>,
-    /// Number of the next document to read.
+    /// Index of the next document to read.
     next: usize,
     /// Number of documents in the corpus.
     count: usize,

@@ -98,7 +98,7 @@ impl Corpus {
 
 /// Block of consecutive documents.
 pub(crate) struct NumberedBlock<'a> {
-    /// Number of the first document of the block in the corpus.
+    /// Index of the first document of the block in the corpus.
     first: usize,
     pub(crate) block: Cow<'a, DocumentBlock>,
 }

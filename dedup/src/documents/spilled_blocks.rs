@@ -12,7 +12,7 @@ use simstore_corpus::spill::{SpillFile, SpillReader, SpillWriter, TemporaryFolde
 /// Number of fingerprints per read.
 const FINGERPRINTS_PER_READ: usize = 1 << 14;
 
-/// Writes blocks of documents to three temporary files: one for the fingerprints, one for the numbers of the
+/// Writes blocks of documents to three temporary files: one for the fingerprints, one for the indexes of the
 /// documents without text, and one for the other columns. So the fingerprints can be read without the other
 /// columns.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl SpilledBlockWriter {
 }
 
 impl SpilledBlocks {
-    /// Reads all blocks in order. An item is the number of the first document of a block, and the block.
+    /// Reads all blocks in input order. An item is a block, and before it the index of its first document.
     pub(crate) fn blocks(&self) -> Result<impl Iterator<Item = Result<(usize, DocumentBlock)>> + use<'_>> {
         let mut readers = [self.fingerprints.open()?, self.empty.open()?, self.metadata.open()?];
         let mut first = 0;
@@ -91,8 +91,8 @@ impl SpilledBlocks {
         }))
     }
 
-    /// Visits all fingerprints in order, in slices of consecutive documents. Each call gets the number of the
-    /// first document of the slice. Documents without text are left out.
+    /// Visits all fingerprints in input order, in slices of consecutive documents. Each call gets the index of
+    /// the first document of the slice. Documents without text are left out.
     pub(crate) fn visit_fingerprints<F: Fingerprint>(
         &self,
         mut visitor: impl FnMut(usize, &[F]) -> Result<()>,

@@ -38,8 +38,8 @@ const ID_MEMORY_BYTES: f64 = 12.0;
 /// Space in temporary files for a fingerprint as a multiple of its size, if documents spill to disk. A
 /// fingerprint is written once in the corpus, and twice in the join.
 const FINGERPRINT_DISK_FACTOR: f64 = 3.0;
-/// Space in temporary files for a MinHash signature with a checksum, in bytes. It is written once as a row of
-/// the corpus, and its bands once in a part of the join.
+/// Space in temporary files for a MinHash signature and the checksum of its document, in bytes. The signature is
+/// written once with the corpus, and its bands once more in the files in which near bands are searched.
 const JOINED_SIGNATURE_DISK_BYTES: f64 = 160.0;
 /// Size of a document in a part file, in bytes.
 const PART_DOCUMENT_BYTES: f64 = 32.0;
@@ -154,8 +154,8 @@ impl FileSample {
         Ok(())
     }
 
-    /// Creates an estimate from these totals, which must be those of all documents. Fields for texts, part
-    /// files and outputs stay empty. A document takes `memory` bytes of memory or, if documents spill, `disk`
+    /// Creates an estimate from the totals of all documents, not only of a sample. Leaves the fields for texts,
+    /// part files and outputs empty. A document takes `memory` bytes of memory or, if documents spill, `disk`
     /// bytes of temporary files, besides its id.
     fn estimate(
         &self,
@@ -200,8 +200,8 @@ fn ignore_skipped_error(error: Error, inputs: &Inputs) -> Result<()> {
     }
 }
 
-/// Measures the memory of the program and of reading, in bytes: it includes dictionaries, and batches on all
-/// cores. To measure it, fingerprints the start of a file as a run does.
+/// Measures the peak memory of the program while it reads, in bytes. For that, fingerprints the start of a file as
+/// a run does. So the result includes dictionaries, and the batches of documents on all cores.
 fn measure_reading_memory<F: Fingerprint>(
     file: Option<&InputFile>,
     inputs: &Inputs,
@@ -247,8 +247,8 @@ pub fn estimate(config: &DedupConfig, inputs: &Inputs, observer: &dyn Observer) 
     }
 }
 
-/// Estimates a run on files of fingerprints. The number of fingerprints in a raw file follows from its size.
-/// The number in a file with a fingerprint per line is estimated from the first lines.
+/// Estimates a run on files of fingerprints. The number of fingerprints in a raw file follows from its size. In a
+/// file with one fingerprint per line, the number of fingerprints is estimated from the first lines.
 fn estimate_fingerprints<F: Fingerprint>(
     resolved: &ResolvedConfig,
     config: &DedupConfig,

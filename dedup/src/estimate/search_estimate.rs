@@ -44,8 +44,8 @@ const DENSE_MEMBER_SECONDS: f64 = 60e-6;
 const DENSE_PAIR_SECONDS: f64 = 6e-9;
 
 /// Estimate of the search for similar texts. A MinHash signature of 512 bits consists of 8 bands of 64 bits.
-/// Two documents are a candidate if one of the joined bands differs in at most `distance` bits, and the whole
-/// signatures differ in at most `total` bits. The texts of candidates are compared.
+/// Two documents are a candidate if one of the first `joined` bands differs in at most `distance` bits, and the
+/// whole signatures differ in at most `total` bits. The texts of candidates are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SearchEstimate {
     /// Minimum similarity of near-duplicates, from 0 to 1.
@@ -58,11 +58,11 @@ pub struct SearchEstimate {
     /// Number of bands in a signature.
     #[serde(rename = "sketches")]
     pub bands: usize,
-    /// Number of bands that are joined: the first ones of each signature.
+    /// Number of bands that are searched for near values: the first ones of each signature.
     pub joined: usize,
-    /// Maximum distance of a joined band of two candidates, in bits.
+    /// Maximum distance of one of these bands for a candidate pair, in bits.
     pub distance: u32,
-    /// Maximum distance of the whole signatures of two candidates, in bits.
+    /// Maximum distance of the whole signatures of a candidate pair, in bits.
     pub total: u32,
     /// Expected number of pairs of unrelated documents whose signatures are compared.
     pub unrelated_pairs: f64,

@@ -139,7 +139,7 @@ impl Pipeline<'_> {
         Ok((candidates + equal, candidates - count_document_pairs(similar, uniques)?))
     }
 
-    /// Splits the rows of `near_fingerprints` into two columns: document numbers in the corpus, and indexes of
+    /// Splits the rows of `near_fingerprints` into two columns: indexes of documents in the corpus, and indexes of
     /// fingerprints.
     fn columns(&self, near: &Rows<(u64, u32)>) -> Result<(Rows<u64>, Rows<u32>)> {
         let (mut documents, mut indexes) = (self.workspace.rows(), self.workspace.rows());

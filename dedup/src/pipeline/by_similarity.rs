@@ -300,9 +300,9 @@ impl SimilarityStages<'_> {
         BandJoin { signatures, uniques, excluded, rule, workspace, stage: &stage }.find()
     }
 
-    /// Returns the best documents of all unique documents whose features may be needed, in ascending order, as
-    /// [`FeatureReader::features`] takes them: each item is the number of the document twice, in the corpus and
-    /// in the feature file.
+    /// Returns the documents whose features may be needed, in ascending order: the best document of each unique
+    /// document that may be verified. An item is the index of the document twice, in the corpus and in the
+    /// feature file, as [`FeatureReader::features`] takes it.
     ///
     /// [`FeatureReader::features`]: crate::pipeline::features::FeatureReader::features
     fn documents_to_verify(

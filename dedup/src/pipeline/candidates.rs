@@ -35,7 +35,7 @@ const DENSE_PAIRS_PER_MEMBER: usize = 64;
 const MAX_PAIRS_PER_DOCUMENT: u16 = 1024;
 /// Maximum number of parts of a join. The files of all parts are written at the same time.
 const MAX_PARTS: u64 = 512;
-/// Memory of a join per unique document, in bytes: the value of the band and the number of the document, the
+/// Memory of a join per unique document, in bytes: the value of the band and the index of the document, the
 /// start of the rows with each value, the memory of the join itself, and a reserve for parts that are larger
 /// than others.
 const JOINED_BAND_BYTES: u64 = 64;

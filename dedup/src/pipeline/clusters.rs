@@ -68,7 +68,7 @@ impl<'a> ClusterCursor<'a> {
 /// score)). The index refers to the rows of all stored representatives.
 pub(crate) type StoredAssignmentRow = (u32, (u64, ScoreWithError));
 
-/// Smallest sort key of a stored representative. Greater than the number of any unique document, so that
+/// Smallest sort key of a stored representative. The key is greater than the index of any unique document, so that
 /// clusters with a stored representative sort after all others.
 const STORED: u64 = 1 << 40;
 
@@ -80,15 +80,15 @@ pub(crate) struct NearDocuments {
     pub(crate) uniques: UniqueDocuments,
     /// Near pairs of unique documents, if the run lists pairs; else empty.
     pub(crate) pairs: Rows<ScoredPair>,
-    /// Number in the corpus of each considered document. `None` if all documents of the corpus are considered,
-    /// so that both numbers are equal.
+    /// Index in the corpus of each considered document. `None` if all documents of the corpus are considered, so
+    /// that the index in the corpus is the index among the considered documents.
     pub(crate) documents: Option<Rows<u64>>,
     /// Score of exact duplicates.
     pub(crate) equal: PairScore,
 }
 
 impl NearDocuments {
-    /// Converts the number of a considered document to its number in the corpus.
+    /// Converts the index of a document among the considered documents to its index in the corpus.
     pub(crate) fn document(&self, local: u32) -> Result<u64> {
         self.documents.as_ref().map_or(Ok(local.into()), |documents| documents.get(local as usize))
     }

@@ -1,4 +1,5 @@
-//! Connected components of dense groups.
+//! Connected components of similar documents in dense groups. In a *dense group*, each document (*member*) is near
+//! many others.
 //!
 //! Two members that are already in the same component are not compared. So if all members of a group are similar,
 //! each member is compared with only one other.
@@ -15,7 +16,7 @@ use simstore_corpus::Stage;
 
 /// Number of members for which the index is searched at the same time, on all cores.
 const MEMBER_BATCH: usize = 64;
-/// Least number of postings of a list that has an entry in [`ConnectedIndex::connected_prefixes`].
+/// Least length of a posting list that has an entry in [`ConnectedIndex::connected_prefixes`].
 const MIN_TRACKED_LIST: usize = 64;
 
 /// Visits a subset of the similar pairs of `members` that has the same connected components as all similar pairs.
@@ -67,7 +68,7 @@ pub(crate) fn visit_edges<I: Iterator<Item = u32>>(
 struct ConnectedIndex<'a> {
     groups: &'a DenseGroups<'a>,
     index: PrefixIndex<'a>,
-    /// Components of the members. The node of a member has the number of its position in the index.
+    /// Connected components of the members. The node of a member is the position of the member in the index.
     forest: UnionFind,
     /// For long posting lists, by the key of the list: number of postings at its start whose members are all in
     /// the same component.

@@ -1,4 +1,5 @@
-//! Similarity within dense groups, by prefix filtering: similar members share a rare feature.
+//! Search for similar documents within dense groups, by prefix filtering: similar members share a rare feature. In a
+//! *dense group*, each document (*member*) is near many others.
 //!
 //! The features of all members are counted, and the features of each member are sorted by these counts,
 //! rarest first. Two members with a and b features and similarity t share at least o = ceil(t (a + b) / (1 +
@@ -53,7 +54,8 @@ pub(crate) struct DenseGroups<'a> {
 struct FeatureCounts(Vec<SaturatingCounter>);
 
 impl FeatureCounts {
-    /// Creates counters for the features of `items` members. They take at most `memory` bytes.
+    /// Creates counters for the features of `uniques` members. The counters take at most `memory` bytes, or 8 KiB
+    /// if `memory` is less.
     fn new(uniques: usize, memory: u64) -> FeatureCounts {
         let max_counters = (memory / 2).min(uniques as u64 * 256).clamp(1 << 12, 1 << 25);
         FeatureCounts((0..1_u64 << max_counters.ilog2()).map(|_| SaturatingCounter::default()).collect())

@@ -1,5 +1,5 @@
 //! Similar pairs within dense groups: all pairs, pairs with representatives, or the most similar other member
-//! of each member.
+//! of each member. In a *dense group*, each document (*member*) is near many others.
 
 use rayon::prelude::*;
 use simstore::Result;

@@ -55,7 +55,7 @@ pub(crate) struct FeatureFileWriter {
     offsets: Vec<(u32, u64)>,
     /// Maximum number of offsets in memory.
     max_offsets: usize,
-    /// File of offsets, and the number of the next document in it. `None` as long as all offsets fit in memory.
+    /// File of offsets, and the index of the next document in it. `None` as long as all offsets fit in memory.
     offsets_on_disk: Option<(BufWriter<File>, u32)>,
     /// Size of the file in bytes.
     end: u64,
@@ -199,9 +199,9 @@ pub(crate) struct FeatureReader<'a> {
 }
 
 impl FeatureReader<'_> {
-    /// Computes the features of the documents in `documents`, and returns a file with them. An item of
-    /// `documents` is a pair: the number of the document in the corpus, and its number in the returned file.
-    /// Both must be ascending. If the inputs have no texts, the file is empty.
+    /// Computes the features of the documents in `documents`, and returns a file with these features. An item of
+    /// `documents` is a pair: the index of a document in the corpus, and the index under which the file has its
+    /// features. Both must be ascending. If the inputs have no texts, the file is empty.
     ///
     /// # Errors
     /// [`Error::Refused`] if an input has changed.

@@ -1,5 +1,6 @@
-//! Search by Hamming distance for a corpus on disk. A join finds the near pairs of fingerprints. It takes one
-//! table of the fingerprints after the other, each in files that are small enough for the memory.
+//! Search by Hamming distance for a corpus on disk. A join finds the near pairs of fingerprints. It divides the
+//! fingerprints into files that are small enough for the memory, in several ways called *tables*. Two near
+//! fingerprints are in the same file of at least one table. The tables are joined one after the other.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -137,7 +138,7 @@ impl<F: Fingerprint> HammingSearch<'_, F> {
         Rows::from_sorter(found)
     }
 
-    /// Joins the distinct fingerprints, one table after the other. Returns the pairs found.
+    /// Joins the distinct fingerprints, one table (division into files) after the other. Returns the near pairs.
     fn join(&self, distinct: &mut DistinctOnDisk<F>) -> Result<JoinCollector<F>> {
         let &HammingSearch { with_pairs, workspace, stage, .. } = self;
         let (edges, pairs) = (workspace.sorter(), workspace.sorter());

@@ -1,9 +1,9 @@
-//! Inverted index of the members of dense groups, and the search for members similar to a given one.
+//! Inverted index of the members of dense groups, and the search for members similar to a given one. In a *dense
+//! group*, each document (*member*) is near many others.
 //!
-//! The *prefix* of a member is a number of its rarest features (see [dense
-//! groups](crate::pipeline::dense_groups)). There is one posting list for each feature and each size, that is,
-//! number of features of a member. The list holds the members of this size that have the feature in their
-//! prefix.
+//! The *prefix* of a member consists of its rarest features; [dense groups](crate::pipeline::dense_groups) says how
+//! many. The *size* of a member is its number of features. There is one posting list for each feature and each size.
+//! The list holds the members of this size that have the feature in their prefix.
 //!
 //! A search reads all its posting lists at the same time, one *range* of consecutive members after the other. So
 //! members are found in the order in which they were added, and the search can stop at the first similar member.
@@ -25,9 +25,10 @@ use crate::rows::{PairScore, ScoredPair, score_from_similarity, similarity_from_
 const MEMBER_BYTES: u64 = 8 * (LONG_SIGNATURE_WORDS + BANDS) as u64 + 32;
 /// Memory for a posting in bytes, with its share of the memory of the list.
 const POSTING_BYTES: u64 = 32;
-/// Size of the first range of a search, in words of 64 members. The size of each later range is doubled.
+/// Size of the first range of consecutive members that a search reads, in words of 64 members. Each later range has
+/// twice the size of the range before.
 const FIRST_RANGE_WORDS: usize = 4;
-/// Maximum size of a range, in words of 64 members.
+/// Maximum size of a range of consecutive members that a search reads, in words of 64 members.
 const MAX_RANGE_WORDS: usize = 1 << 10;
 
 /// Entry of a posting list: (position of the member in the index, rank of the feature in this member). The rarest
@@ -47,7 +48,7 @@ pub(crate) trait SimilarVisitor {
         true
     }
 
-    /// Number of postings at the start of the list with the key `_list` that the search may skip.
+    /// Number of postings that the search may skip at the start of the posting list with the key `_list`.
     #[inline]
     fn skippable_prefix(&self, _list: u64, _postings: &[Posting]) -> usize {
         0

@@ -19,11 +19,12 @@ use crate::workspace::Workspace;
 use simstore_corpus::Stage;
 use simstore_corpus::spill::{RowCursor, Rows, RowsIter};
 
-/// Maximum number of unique documents in a batch.
+/// Maximum number of unique documents in a batch. The documents of a batch get their representatives together.
 const UNASSIGNED_BATCH: usize = 512;
-/// Maximum number of members of dense groups in a batch. They are compared with each other.
+/// Maximum number of members of dense groups in a batch of unique documents. These members are compared with each
+/// other.
 const DENSE_BATCH: usize = 64;
-/// Number of candidates at which a batch ends.
+/// Number of candidates of a batch of unique documents at which the batch ends.
 const CANDIDATE_BATCH: usize = 1 << 16;
 
 /// Assignment of duplicates to representatives.
@@ -248,8 +249,8 @@ struct DensePass<'a> {
     members: BTreeMap<u32, DenseAnswer>,
     /// Members of the current batch that are representatives. They are not in the index yet.
     representatives: Vec<u32>,
-    /// When an index is full, all later members are looked up in it, and the index is dropped. These are the
-    /// assignments that were found in dropped indexes, in order of the members.
+    /// Assignments of later members to representatives of dropped indexes, in order of the members. A full index
+    /// is searched for all later members, then dropped.
     from_full_indexes: RowCursor<SortedRecords<AssignmentRow>, AssignmentRow>,
     workspace: &'a Workspace,
 }

@@ -9,7 +9,9 @@ use crate::pipeline::boilerplate::Boilerplate;
 use crate::report::summary::{ClusterSummary, SpillSummary, Summary};
 
 impl Summary {
-    /// Whether one of the largest clusters has two documents whose distance is much greater than the threshold.
+    /// Whether the documents of one of the largest clusters are connected only by chains of near-duplicates. By
+    /// similarity: a document is less similar to the representative than the threshold. By distance: two
+    /// documents are more than three times the threshold apart, or there are too many to tell.
     fn has_chains(&self) -> bool {
         let is_far = |cluster: &ClusterSummary| match (self.criterion, cluster.min_similarity) {
             (Criterion::Similarity(least), Some(similarity)) => similarity < least,
@@ -88,7 +90,7 @@ impl fmt::Display for Summary {
 }
 
 impl Summary {
-    /// Writes the lines about details that only some runs have.
+    /// Writes the lines of the summary that only some runs have, such as the number of added documents.
     fn write_more(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.duplicate_paths > 0 {
             let names = format_count_of(self.duplicate_paths, "other name");

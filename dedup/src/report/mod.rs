@@ -119,9 +119,9 @@ pub struct RemovedDocument<'a> {
     /// Index of the document that the removed document duplicates; `None` if that is a stored document.
     ///
     /// The removed document duplicates the most similar kept document. If no kept document passes the
-    /// threshold, because only a chain of similar documents connects them, it duplicates the representative of
-    /// its cluster. With [`KeepRule::None`](crate::KeepRule::None), it duplicates the most similar of all other
-    /// documents.
+    /// threshold, because only a chain of similar documents connects it with the removed document, the removed
+    /// document duplicates the representative of its cluster. With [`KeepRule::None`](crate::KeepRule::None), it
+    /// duplicates the most similar of all other documents.
     pub duplicate_of: Option<usize>,
     /// Id of the document that the removed document duplicates.
     pub duplicate_of_id: DocumentId,

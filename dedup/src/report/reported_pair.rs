@@ -5,8 +5,8 @@ use crate::rows::{MemberRow, ScoreWithError, StoredRow};
 use simstore_io::result_table::Cell;
 use simstore_io::{DocumentId, IdRef};
 
-/// Pair of an input document and a related document, which is a near-duplicate, the document that the input
-/// document duplicates, or the representative of its cluster.
+/// Input document (`document`) and a related document (`other`). The related document is a near-duplicate of the
+/// input document, the document that it duplicates, or the representative of its cluster.
 pub(crate) struct ReportedPair {
     pub(crate) document: usize,
     pub(crate) other: OtherDocument,
@@ -15,7 +15,7 @@ pub(crate) struct ReportedPair {
 
 /// The second document of a pair: an input document or a stored document.
 pub(crate) enum OtherDocument {
-    /// Number of an input document.
+    /// Index of an input document in the corpus.
     Document(usize),
     /// Id of a stored document, and the index of its store.
     Stored(DocumentId, usize),
@@ -36,7 +36,7 @@ impl OtherDocument {
         }
     }
 
-    /// Returns the number of an input document; `None` for a stored document.
+    /// Returns the index of an input document in the corpus; `None` for a stored document.
     pub(crate) fn document(&self) -> Option<usize> {
         if let OtherDocument::Document(document) = self { Some(*document) } else { None }
     }
@@ -50,7 +50,7 @@ impl OtherDocument {
 /// Reason why a document is removed: another document that it duplicates. The name of a stored document is not
 /// looked up yet.
 pub(crate) enum RemovalReason {
-    /// A stored document is near: (number of the removed document, stored document, score).
+    /// A stored document is near: (index of the removed document, stored document, score).
     Stored(usize, StoredRow, ScoreWithError),
     /// An input document is near. The row has the removed document, and as `representative` the nearest kept
     /// document or the representative of the cluster.

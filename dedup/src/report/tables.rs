@@ -62,8 +62,8 @@ impl RunResults {
     }
 
     /// Visits rows, each together with a lookup that has the documents of the row. `documents` returns the
-    /// numbers of the input documents of a row, at most two. If documents are on disk, loads those of as many
-    /// rows at a time as one lookup allows.
+    /// indexes of the input documents of a row, at most two. If documents are on disk, loads the documents of
+    /// as many rows at a time as one lookup allows.
     pub(crate) fn visit_with_lookup<T>(
         &self,
         observer: &dyn Observer,
@@ -92,7 +92,7 @@ impl RunResults {
         }
     }
 
-    /// Loads the input documents of all `rows`. `documents` returns the numbers of the documents of a row.
+    /// Loads the input documents of all `rows`. `documents` returns the indexes of the documents of a row.
     pub(crate) fn lookup_for_rows<T>(
         &self,
         rows: &[T],
@@ -485,7 +485,7 @@ impl RunResults {
     }
 }
 
-/// Returns the number of the document in a row, and the number of its representative; `None` for a stored
+/// Returns the index of the document in a row, and the index of its representative; `None` for a stored
 /// representative.
 pub(crate) fn member_documents(member: &MemberRow) -> [Option<usize>; 2] {
     [Some(member.document as usize), member.representative.get().ok()]

@@ -33,7 +33,8 @@ use crate::store_writer::similar_writer::SimilarStoreWriter;
 
 /// Metadata key of the record of the last run.
 const RUN_KEY: &str = "dedup";
-/// Start of the metadata keys of the paths of the output files of the last run. The number of the file follows.
+/// Prefix of the metadata keys under which the paths of the last run's output files are stored. The index of the
+/// file follows the prefix.
 const FILE_KEY_PREFIX: &str = "dedup file ";
 
 impl ReferenceStore {

@@ -11,8 +11,8 @@ use crate::workspace::Workspace;
 use simstore_corpus::spill::{RowCursor, Rows, RowsIter, Sorter};
 use simstore_io::DocumentOptions;
 
-/// Writes documents to a store of similar documents, in ascending order of their numbers: the bands of their
-/// signatures, and for each a note. The note also has the text, if the store keeps texts.
+/// Writes documents to a store of similar documents, in input order. For each document, writes the bands of its
+/// signature and a note. The note also has the text, if the store keeps texts.
 pub(crate) struct SimilarStoreWriter<'a> {
     signatures: RowCursor<RowsIter<'a, SignatureRow>, SignatureRow>,
     /// Reads the texts from the inputs a second time, if the store keeps texts; else `None`.

@@ -54,9 +54,9 @@ struct SectionProgress {
 }
 
 impl PartFolder<'_> {
-    /// Visits the documents of all inputs in order. Reads them from existing part files. If a part file is
-    /// missing, reads the input files instead, and writes the part file. If `shard` is set, makes only the
-    /// missing part files of the shard, and visits nothing.
+    /// Visits the documents of all inputs in input order. Reads existing part files. If a part file is missing,
+    /// reads its input files instead, and writes the part file. If `shard` is set, makes only the missing part
+    /// files of the shard, and visits nothing.
     pub(crate) fn visit<F: Fingerprint>(
         &self,
         mut visitor: impl FnMut(Item<F>) -> Result<()>,

@@ -32,7 +32,7 @@ pub(crate) struct PartInput {
     pub(crate) section: Option<Section>,
 }
 
-/// Divides input files into parts, in order. An item is an error if a file could not be listed.
+/// Divides input files into parts, in input order. An item is an error if a file could not be listed.
 pub(crate) fn part_inputs(
     inputs: &Inputs,
     files: impl Iterator<Item = Result<InputFile>>,

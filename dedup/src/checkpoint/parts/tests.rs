@@ -298,8 +298,8 @@ fn a_record_longer_than_sections_is_read_once() {
     assert!(part_count_of("a.jsonl.gz", &members, members.len() as u64 / 20) > 8);
 }
 
-/// Text in another encoding ends a file, wherever its first character is. A single malformed character among
-/// many others does not.
+/// A file whose text changes to another encoding is read in sections with the same result as in one go, wherever
+/// the change is. So is a file with a single malformed character.
 #[test]
 fn an_encoding_is_judged_once() {
     let gbk: Vec<u8> =
@@ -348,7 +348,7 @@ fn damaged_members_end_a_file() {
     }
 }
 
-/// Like [`part_count_of`], but allows messages to give different places of damage.
+/// Like [`part_count_of`], but does not compare the messages, which may give different places of damage.
 fn part_count_without_locations(name: &str, bytes: &[u8], section: u64) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
@@ -360,7 +360,7 @@ fn part_count_without_locations(name: &str, bytes: &[u8], section: u64) -> u64 {
     tally.made
 }
 
-/// Gzip members inside the data of a member are not members of the file.
+/// If the compressed data of a gzip member contains the bytes of other gzip members, the file is not divided there.
 #[test]
 fn a_border_that_is_none_is_not_believed() {
     let inner = gzip(&vec![b' '; 200_000], 6);

@@ -7,7 +7,7 @@ use simstore::{Error, Result};
 /// Share of one of several machines in the work of a run. Parsed from a text `I/N`: shard `I` of `N`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkShard {
-    /// Number of the shard, from 1 to `count`.
+    /// Sequence number of the shard, from 1 to `count`.
     pub number: usize,
     /// Number of shards.
     pub count: usize,

@@ -121,7 +121,8 @@ mod tests {
 
     use super::*;
 
-    /// 300 documents with 200 candidates each.
+    /// Each of 300 documents has 200 candidates. All candidates are visited, and no call of the visitor gets more
+    /// than the memory allows.
     #[test]
     fn matches_are_no_more_than_the_memory_holds() {
         let folder = tempfile::tempdir().unwrap();

@@ -13,7 +13,7 @@ use simstore_corpus::Stage;
 /// Number of stored documents that are read in one call.
 pub(crate) const READ_BATCH: usize = 64;
 
-/// Access to the input documents that are compared, by number.
+/// Access to the input documents that are compared, by their index in the corpus.
 pub(crate) struct QueryDocuments<'a> {
     pub(crate) signature: &'a dyn Fn(u32) -> Result<Signature>,
     /// Returns the features of a document in ascending order. Called only for documents with candidates in stores

@@ -32,8 +32,8 @@ pub(crate) struct StoredCandidates {
 }
 
 impl StoredCandidates {
-    /// Visits all documents with candidates, in ascending order, as [`FeatureReader::features`] takes them:
-    /// each item is the number of the document twice, in the corpus and in the feature file.
+    /// Visits all documents with candidates, in ascending order. An item is the index of the document twice, in
+    /// the corpus and in the feature file, as [`FeatureReader::features`] takes it.
     ///
     /// [`FeatureReader::features`]: crate::pipeline::features::FeatureReader::features
     pub(crate) fn documents(&self) -> Result<impl Iterator<Item = Result<(u64, u32)>> + '_> {
