@@ -12,10 +12,11 @@
 
 use std::collections::HashMap;
 
-/// Coding of the positions of the m lower differing bits in a tail.
+/// How a tail stores the positions of the lower differing bits: the m bits below the highest differing bit, which is
+/// at position h.
 #[derive(Clone, Copy, PartialEq)]
 enum PositionCoding {
-    /// Each position is a field of ceil(log2 h) bits.
+    /// Each position is a field of ceil(log2 h) bits, enough for any position below h.
     Fields,
     /// Positions in descending order, each in a field. The width of a field suffices for the positions that are still
     /// possible below the previous position.
@@ -25,14 +26,16 @@ enum PositionCoding {
     Enumerated,
 }
 
-/// How a tail or symbol says which earlier fingerprint is the reference.
+/// Where a variant of the codec stores the reference, the earlier fingerprint from which the differing bits are
+/// counted.
 #[derive(Clone, Copy, PartialEq)]
 enum ReferenceCoding {
-    /// Each tail has a field with the reference.
+    /// Each tail has a field that selects the reference.
     Field,
-    /// The reference is a symbol of a second Huffman code.
+    /// A symbol of a second Huffman code selects the reference.
     Coded,
-    /// The symbol says whether the reference is the predecessor. If it is not, the tail has a field with the reference.
+    /// The symbol says whether the reference is the predecessor. If it is not, a field of the tail selects the
+    /// reference.
     OtherField,
 }
 
@@ -53,7 +56,7 @@ struct Variant {
     span: usize,
     /// Number of preceding fingerprints that can be the reference of a fingerprint.
     window: usize,
-    /// Largest m of a symbol: maximum number of differing bits below the highest one.
+    /// Maximum number of differing bits below the highest one (m).
     max_lower_bits: u32,
     positions: PositionCoding,
     reference: ReferenceCoding,
@@ -103,11 +106,12 @@ fn position_bits(positions: PositionCoding, h: u32, below: u64) -> f64 {
     }
 }
 
-/// Symbol of the Huffman code: m, or `None` for a raw symbol; h; and whether the reference is an earlier fingerprint
-/// than the predecessor.
+/// Symbol of the Huffman code, with three fields: the number of differing bits below the highest one, or `None` for a
+/// raw symbol; the position of the highest differing bit; and whether the reference is a fingerprint before the
+/// predecessor. The third field is always `false` except with [`ReferenceCoding::OtherField`].
 type Symbol = (Option<u32>, u32, bool);
 
-/// Sizes of symbols in bits under an ideal code for their frequencies (their entropy).
+/// Estimates the sizes of symbols in an ideal code, from the numbers of their occurrences.
 #[derive(Default)]
 struct EntropyModel<T> {
     /// Number of occurrences of each symbol in the current round.
@@ -117,7 +121,7 @@ struct EntropyModel<T> {
 }
 
 impl<T: std::hash::Hash + Eq + Copy> EntropyModel<T> {
-    /// Returns the size of a symbol in bits.
+    /// Returns the estimated size of a symbol in bits.
     fn symbol_bits(&self, symbol: T) -> f64 {
         if self.bits.is_empty() {
             UNCOUNTED_SYMBOL_BITS

@@ -62,7 +62,7 @@ pub(crate) const PAGE_BYTES: u32 = 4096;
 /// Minimum offset of the first block of a table, in bytes.
 pub(crate) const MIN_BLOCKS_OFFSET: u32 = 256;
 
-/// The header of a table file (`format-spec/table.md`, "Header").
+/// Offsets of the fields in the header of a table file (`format-spec/table.md`, "Header").
 pub(crate) mod table_header {
     pub(crate) const VERSION: usize = 8;
     pub(crate) const BITS: usize = 12;
@@ -84,7 +84,7 @@ pub(crate) mod table_header {
     }
 }
 
-/// The footer of a table file (`format-spec/table.md`, "Footer").
+/// Offsets of the fields in the footer of a table file (`format-spec/table.md`, "Footer").
 pub(crate) mod table_footer {
     pub(crate) const BLOCKS: usize = 0;
     pub(crate) const BLOCKS_LEN: usize = 8;
@@ -96,7 +96,7 @@ pub(crate) mod table_footer {
     pub(crate) const LEN: usize = 40;
 }
 
-/// The header of an id file (`format-spec/ids.md`).
+/// Offsets of the fields in the header of an id file (`format-spec/ids.md`).
 pub(crate) mod ids_header {
     pub(crate) const VERSION: usize = 8;
     pub(crate) const RESERVED: usize = 12;
@@ -105,8 +105,8 @@ pub(crate) mod ids_header {
     pub(crate) const LEN: usize = 32;
 }
 
-/// The fields at the start of a chunk of an id file. A chunk has the ids of the fingerprints of one block of the
-/// first table.
+/// Offsets of the fields at the start of a chunk of an id file. A chunk has the ids of the fingerprints of one block
+/// of the first table.
 pub(crate) mod ids_chunk {
     pub(crate) const COUNT: usize = 4;
     pub(crate) const BASE: usize = 8;
@@ -116,19 +116,20 @@ pub(crate) mod ids_chunk {
     pub(crate) const LEN: usize = 20;
 }
 
-/// The header of a file of names, notes or metadata (`format-spec/names.md`, `notes.md`, `marks.md`).
+/// Offsets of the fields in the header of a file of names, notes or metadata (`format-spec/names.md`, `notes.md`,
+/// `marks.md`).
 pub(crate) mod entries_header {
     pub(crate) const VERSION: usize = 8;
     pub(crate) const LEN: usize = 16;
 }
 
-/// The fields at the start of a chunk of a name, note or metadata file: checksum, number of entries.
+/// Offsets of the fields at the start of a chunk of a name, note or metadata file: checksum, number of entries.
 pub(crate) mod entries_chunk {
     pub(crate) const COUNT: usize = 4;
     pub(crate) const LEN: usize = 8;
 }
 
-/// The footer of id, name, note and metadata files: number of chunks, checksums, magic.
+/// Offsets of the fields in the footer of id, name, note and metadata files: number of chunks, checksums, magic.
 pub(crate) mod chunks_footer {
     pub(crate) const CHUNKS: usize = 0;
     pub(crate) const HEADER_CRC: usize = 8;
@@ -138,7 +139,7 @@ pub(crate) mod chunks_footer {
     pub(crate) const LEN: usize = 32;
 }
 
-/// The header of a tombstone file (`format-spec/tombstones.md`).
+/// Offsets of the fields in the header of a tombstone file (`format-spec/tombstones.md`).
 pub(crate) mod tombstones_header {
     pub(crate) const VERSION: usize = 8;
     pub(crate) const BITS: usize = 12;
@@ -147,13 +148,14 @@ pub(crate) mod tombstones_header {
     pub(crate) const LEN: usize = 24;
 }
 
-/// The footer of a tombstone file.
+/// Offsets of the fields in the footer of a tombstone file.
 pub(crate) mod tombstones_footer {
     pub(crate) const CRC: usize = 0;
     pub(crate) const LEN: usize = 12;
 }
 
-/// The header of a manifest (`format-spec/manifest.md`). Two texts and the segments follow.
+/// Offsets of the fields in the header of a manifest (`format-spec/manifest.md`). After the header come two texts, the
+/// profile and the plan, and then the segments.
 pub(crate) mod manifest_header {
     pub(crate) const VERSION: usize = 8;
     pub(crate) const BITS: usize = 12;
@@ -172,7 +174,8 @@ pub(crate) mod manifest_header {
     pub(crate) const LEN: usize = 64;
 }
 
-/// The fields of a segment in a manifest. After them come the footer checksums of the segment's files, and a text.
+/// Offsets of the fields of a segment in a manifest. After these fields come the footer checksums of the segment's
+/// files, and the name of its plan.
 pub(crate) mod manifest_segment {
     pub(crate) const NUMBER: usize = 0;
     pub(crate) const FINGERPRINTS: usize = 8;
@@ -191,13 +194,13 @@ pub(crate) mod manifest_segment {
     }
 }
 
-/// The end of a manifest: its checksum, then magic.
+/// Offsets of the fields at the end of a manifest: its checksum, then the magic bytes.
 pub(crate) mod manifest_footer {
     pub(crate) const CRC: usize = 0;
     pub(crate) const LEN: usize = 12;
 }
 
-/// The header of a log (`format-spec/log.md`).
+/// Offsets of the fields in the header of a log (`format-spec/log.md`).
 pub(crate) mod log_header {
     pub(crate) const VERSION: usize = 8;
     pub(crate) const BITS: usize = 12;
@@ -210,7 +213,7 @@ pub(crate) mod log_header {
     pub(crate) const LEN: usize = 56;
 }
 
-/// The fields at the start of a log record, before its payload.
+/// Offsets of the fields at the start of a log record, before its payload.
 pub(crate) mod log_record {
     /// First bytes of a log record. The byte 0xf7 never occurs in UTF-8, so no text contains this magic.
     pub(crate) const MAGIC: [u8; 4] = *b"\xf7rec";
@@ -258,9 +261,9 @@ const _: () = assert!(
     METADATA_CHUNK_BYTES + MAX_METADATA_KEY_BYTES + MAX_METADATA_VALUE_BYTES + 4 <= MAX_METADATA_CHUNK_BYTES
 );
 
-/// Returns the checksum of a block or a chunk, which have numbers. The checksum covers the number and all bytes
-/// except the first four, where the checksum itself is stored. Because of the number, it also detects blocks or
-/// chunks that were swapped.
+/// Returns the checksum of `part`, a block or chunk whose index in its file is `number`. The checksum covers the index
+/// and all bytes except the first four, where the checksum itself is stored. Because it covers the index, it also
+/// detects blocks or chunks that were swapped.
 pub(crate) fn numbered_crc(number: u64, part: &[u8]) -> u32 {
     let mut crc = crc32fast::Hasher::new();
     crc.update(&number.to_le_bytes());

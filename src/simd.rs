@@ -61,7 +61,7 @@ pub(crate) fn select(word: u64, rank: u32) -> u32 {
     select_plain(word, rank)
 }
 
-/// The version of [`select`] for processors without BMI2. Finds the bit by halving a part of the word six times.
+/// The version of [`select`] for processors without BMI2. Finds the bit by six halvings of the part that contains it.
 #[inline]
 fn select_plain(mut word: u64, mut rank: u32) -> u32 {
     let mut position = 0;
@@ -114,7 +114,7 @@ pub(crate) fn has_fast_group8() -> bool {
 pub(crate) struct EliasFanoGroup8<'a> {
     /// Upper bits in unary, from the first number of the group on. Each one bit represents a number.
     pub(crate) upper: u64,
-    /// Number of numbers to compare, at most eight.
+    /// How many numbers to compare, at most eight.
     pub(crate) count: u32,
     /// Maximum number of zero bits in `upper` before a number's one bit. Numbers after more zero bits are not compared.
     pub(crate) zeros: u64,

@@ -55,7 +55,7 @@ pub(crate) fn measure_buffered(count: u64) -> Result<()> {
     Ok(())
 }
 
-/// Measuring time of each durability, in seconds.
+/// Duration of the measurement of each durability setting, in seconds.
 const DURABLE_SECONDS: f64 = 3.0;
 
 /// Returns the rate of the bare disk: appends of 4 KiB to a file per second, each followed by a sync.

@@ -21,7 +21,7 @@ use simstore::{Codec, Store, StoreOptions};
 type BoxError = Box<dyn std::error::Error>;
 type Result<T> = std::result::Result<T, BoxError>;
 
-/// Increment of SplitMix64's state for each number.
+/// Increment of SplitMix64's state for each random number.
 const SPLITMIX_INCREMENT: u64 = 0x9e37_79b9_7f4a_7c15;
 const DISTANCE: u32 = 3;
 
@@ -30,7 +30,8 @@ fn stored_fingerprint(id: u64) -> u64 {
     random(&mut id.wrapping_mul(SPLITMIX_INCREMENT))
 }
 
-/// Returns random fingerprint number `i` that is not stored. A stored fingerprint is near it only by chance.
+/// Returns the random fingerprint with index `i` of those that are not in the loaded store. It is near a stored
+/// fingerprint only by chance.
 fn new_fingerprint(i: u64) -> u64 {
     stored_fingerprint(1 << 60 | i)
 }

@@ -11,7 +11,7 @@ use crate::{Result, flip_bits, stored_fingerprint};
 /// Numbers of pairs of fingerprint and id in the measured memtables: the capacity of a memtable of the default size,
 /// and ten times this capacity.
 const MEMTABLE_PAIRS: [u64; 2] = [600_000, 6_000_000];
-/// Measuring time of each kind of query, in seconds.
+/// Duration of the measurement of each kind of query, in seconds.
 const QUERY_SECONDS: f64 = 1.0;
 
 /// Measures queries for new fingerprints and for near copies of stored ones, at several distances.

@@ -10,11 +10,11 @@ use simstore::{Store, StoreOptions};
 use crate::random::random;
 use crate::{DISTANCE, Result, both_codecs, flip_bits, load_store, new_fingerprint, stored_fingerprint};
 
-/// Measuring time of queries before, during and after inserts, each in seconds.
+/// Duration of each of three measurements of queries, before, during and after inserts, in seconds.
 const LATENCY_SECONDS: f64 = 10.0;
-/// Measuring time of queries of a store without any writes, in seconds.
+/// Duration of a measurement of queries while nothing is written to the store, in seconds.
 const IDLE_SECONDS: f64 = 4.0;
-/// Measuring time of the maximum insert rate, in seconds.
+/// Duration of the measurement of the maximum insert rate, in seconds.
 const TOP_RATE_SECONDS: f64 = 5.0;
 
 /// Inserts new fingerprints until `is_done` returns `true`, at `rate` per second, or at full speed if that is

@@ -49,7 +49,7 @@ class Truth:
         return self.score(set(range(self.count)) - removed_by_stars(self.count, self.similar))
 
     def score(self, kept):
-        """Returns the score of a list of kept documents. Raises ValueError if a number belongs to no document."""
+        """Returns the score of a list of kept documents. Raises ValueError if one of them is not a document of the corpus."""
         kept = set(kept)
         unknown = [document for document in kept if not 0 <= document < self.count]
         if unknown:
@@ -83,7 +83,7 @@ def read_pairs(path, similarity):
 
 
 def read_kept(path):
-    """Returns the document numbers of a file, one a line."""
+    """Returns the set of document numbers in a file with one number a line."""
     with open(path, encoding="utf-8") as lines:
         return {int(line) for line in lines}
 

@@ -71,7 +71,10 @@ class Setup:
         subprocess.run(["cargo", *arguments, "--quiet"], cwd=ROOT, check=True)
 
     def find_or_build(self, program, package=None):
-        """Returns the path of a program of this project. Builds it unless it exists beside the program of the variable SIMSTORE."""
+        """Returns the path of a program of this project.
+
+        Builds the program, unless the environment variable SIMSTORE is set and the folder of `self.simstore` has the program.
+        """
         existing = Path(self.simstore).resolve().with_name(program)
         if os.environ.get("SIMSTORE") and existing.exists():
             return str(existing)
@@ -125,7 +128,10 @@ class Setup:
         return pin[1]
 
     def command(self, name, corpus, kept, similarity, memory=None, temporary=None):
-        """Returns the command of a tool. It reads a corpus and writes the ids of the kept documents."""
+        """Returns the command that runs a tool on the file `corpus` and writes the ids of the kept documents to the file `kept`.
+
+        `memory` and `temporary` are options of simstore; other tools ignore them.
+        """
         tool = TOOLS[name]
         if tool.kind == "simstore":
             command = [self.simstore, "dedup", "--quiet", "--similar", str(similarity), "--keep-list", kept]

@@ -125,7 +125,7 @@ def read_fingerprints(arguments):
 
 
 def run(arguments):
-    """Runs one tool in this process, and writes its time and its pairs. A pair (a, b) is the number a * N + b, for N fingerprints."""
+    """Runs one tool in this process, and writes its time and its pairs. A pair (a, b) becomes a * N + b, for N fingerprints."""
     start = time.perf_counter()
     fingerprints = read_fingerprints(arguments)
     pairs = np.concatenate([np.empty((0, 2), dtype=np.int64), *TOOLS[arguments.run][1](fingerprints, arguments.distance)])

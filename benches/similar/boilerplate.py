@@ -71,7 +71,7 @@ class MainText(html.parser.HTMLParser):
 
 
 def removed_ids(program, documents, threshold, *options):
-    """Returns the ids of the removed documents, and the entry `boilerplate` of the JSON summary, or None."""
+    """Returns the ids of the removed documents, and the entry `boilerplate` of the JSON summary (None if it is missing)."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "pages.jsonl")
         path.write_text("\n".join(json.dumps({"id": key, "text": text}) for key, text in documents))

@@ -65,9 +65,11 @@ class Truth:
         return len(self.positions) - len(removed_by_stars(len(self.positions), self.similar))
 
     def score(self, kind, reported, removed=None):
-        """Returns (recall of pairs, precision of pairs, removed documents, wrongly removed documents).
+        """Returns (recall of pairs, precision of pairs, number of removed documents, number of wrongly removed documents).
 
-        A document is wrongly removed if no similar document is kept. Recall and precision are None if the output does not list pairs.
+        `reported` has the ids of each line of a tool's output: a pair, a cluster, or one removed document, depending on `kind`.
+        `removed` has the positions of the removed documents, if the tool lists them besides pairs. A document is wrongly removed
+        if no similar document is kept. Recall and precision are None for a list of removed documents.
         """
         positions = [[self.positions[name] for name in line] for line in reported]
         recall = precision = None

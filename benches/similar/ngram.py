@@ -142,8 +142,8 @@ def replace_words(words, share, replacements, random_source):
 def transplant_edits(edits, words, replacements, random_source):
     """Applies the edits of an English text to a Chinese text, at the same word positions.
 
-    Returns the tokens of the start of the Chinese text, as many words as the English text has, and these tokens after the
-    edits. Returns None if the Chinese text has too few words.
+    Takes as many words from the start of the Chinese text as the English text has. Returns (tokens before the edits, tokens after
+    the edits), or None if the Chinese text has too few words.
     """
     length = edits[-1][2]
     words = split_into_words(words)[:length]

@@ -3,8 +3,8 @@
 
     python3 benches/similar/paragraphs.py ../shared/data > paragraphs.jsonl
 
-A pair is a paragraph before and after a revision, or a paragraph of another page twice: `evaluate` makes random pairs of these. No
-paragraph is in two pairs. The seed is fixed.
+A pair has the old and the new version of a revised paragraph. Other pairs have the same paragraph of another page twice: they add
+texts from which `evaluate` makes random pairs. No paragraph is in two pairs. The seed is fixed.
 """
 
 import random

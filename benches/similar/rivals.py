@@ -91,7 +91,7 @@ def rensa_stars(path, similarity):
 
 
 def rensa_kept(path, similarity, bands=None):
-    """Yields the documents of a corpus that rensa's deduplicator keeps. It chooses the number of bands if `bands` is None."""
+    """Yields the documents of a corpus that rensa's deduplicator keeps. If `bands` is None, rensa chooses the number of bands."""
     from rensa import RMinHashDeduplicator
 
     settings = {"num_perm": PERMUTATIONS, "use_lsh": True, "num_bands": bands}
@@ -145,7 +145,7 @@ def datasketch_kept(path, similarity):
 
 @contextlib.contextmanager
 def run_text_dedup(path, module, *arguments):
-    """Runs the command line of a module of text-dedup, and gives its output folder."""
+    """Runs a module of text-dedup on a corpus. The value of the `with` statement is the path of the module's output folder."""
     with tempfile.TemporaryDirectory() as folder:
         # The loader of text-dedup chooses the format by the file name.
         corpus, output = os.path.join(folder, "corpus.jsonl"), os.path.join(folder, "output")
@@ -160,7 +160,10 @@ def run_text_dedup(path, module, *arguments):
 
 
 def text_dedup_clusters(path, module, *arguments):
-    """Returns the clusters of text-dedup. With `--ngram 1`, each word of the input, a ready-made shingle, is an n-gram."""
+    """Returns the clusters of two or more ids that a module of text-dedup finds in a file of `simstore-similar --shingles`.
+
+    In this file, each word of a text is the hash of a shingle. The option `--ngram 1` makes text-dedup use the words as they are.
+    """
     with run_text_dedup(path, module, *arguments, "--ngram", "1", "--idx_column", "id", "--debug") as output:
         with open(os.path.join(output, "uf.pkl"), "rb") as file:
             parents = pickle.load(file)
@@ -199,7 +202,7 @@ def text_dedup_simhash(path, _similarity):
 
 
 def pypi_simhash(path, _similarity):
-    """Yields pairs of fingerprints within 3 bits."""
+    """Yields the pairs of ids that simhash's index finds: their fingerprints are within 3 bits."""
     import logging
 
     from simhash import Simhash, SimhashIndex

@@ -63,7 +63,7 @@ def parse_number(text):
 
 
 def read_fingerprints(folder):
-    """Returns the fingerprints of a folder of these files as u64, in the order of the ids."""
+    """Returns the fingerprints in a folder written by `write_parquet`: an array of u64, in the order of the ids."""
     return pyarrow.parquet.read_table(folder, columns=["fingerprint"])["fingerprint"].to_numpy().view(np.uint64)
 
 

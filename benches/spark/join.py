@@ -136,7 +136,10 @@ def run_spark(query, arguments):
 
 
 def measure(operation, count, arguments):
-    """Runs both. Returns (local figures, Spark figures, number of results as text, whether the results are equal)."""
+    """Runs the operation on one machine and on Spark.
+
+    Returns (local figures, Spark figures, number of results as text, whether the results are equal).
+    """
     folder = os.path.join(arguments.folder, f"{arguments.shape}-{count}")
     if not os.path.exists(folder):
         inputs.write_parquet(inputs.generate(arguments.shape, inputs.parse_number(count)), folder)

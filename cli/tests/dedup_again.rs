@@ -117,7 +117,8 @@ fn a_repeated_run_adds_nothing_and_keeps_its_output() {
     assert_eq!(folder.ids("seen"), ["old", "x", "y", "z"]);
 }
 
-/// Simulates a kill between the commit of the store and the last rename.
+/// If a run has added documents to the store but failed to rename its output, the same run again completes the
+/// output. Another run does not overwrite it.
 #[test]
 fn a_repeated_run_completes_the_output_of_an_interrupted_run() {
     let folder = TestFolder::new();

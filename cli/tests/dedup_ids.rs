@@ -61,7 +61,7 @@ fn one_id_in_several_files() {
     );
 }
 
-/// Runs that reuse parts give the same result for repeated ids as a plain run.
+/// For documents with the same id, runs with `--resume` or `--shard` give the same result as a plain run.
 #[test]
 fn one_id_twice_in_parts() {
     let folder = TestFolder::new();

@@ -153,7 +153,7 @@ fn unknown_escapes_are_refused_with_advice() {
     run.fails(1, "list:2: unknown escape `\\`: write a backslash in a name as `\\\\`; use --null");
 }
 
-/// Paths with every byte that a file name can contain.
+/// Paths with any byte that a file name can contain are the same after a list of paths is written and read.
 #[test]
 #[cfg(target_os = "linux")]
 fn paths_survive_every_list() {

@@ -241,7 +241,7 @@ fn compact() {
     folder.run(&["verify", "store"]).ok();
 }
 
-/// A plan that does not support the new distance is replaced by `auto`.
+/// `compact --distance` replaces the plan of the store by `auto` if the plan does not support the new distance.
 #[test]
 fn compact_to_a_distance_without_this_plan() {
     let folder = TestFolder::new();

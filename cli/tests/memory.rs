@@ -98,7 +98,8 @@ fn a_line_that_is_too_long_for_the_memory() {
     assert_eq!(folder.read("kept"), "a.jsonl.zst:2\n");
 }
 
-/// If documents are skipped for lack of memory, the part is not kept, because a later run may have enough memory.
+/// If documents of an input are skipped for lack of memory, `--resume` does not keep the result of this input,
+/// because a later run may have enough memory.
 #[test]
 fn a_part_without_a_too_long_document_is_not_kept() {
     let folder = TestFolder::new();

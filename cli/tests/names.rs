@@ -67,7 +67,7 @@ fn write_many(folder: &TestFolder) {
     (0..500).for_each(|at| folder.write(&format!("many/{at}.txt"), format!("word{at}")));
 }
 
-/// File names that are not Unicode stay distinct in memory, on disk, in parts and in stores.
+/// File names that are not Unicode stay distinct in runs in memory, on disk and with `--resume`, and in stores.
 #[test]
 #[cfg(target_os = "linux")]
 fn names_that_are_not_unicode_stay_distinct() {

@@ -23,8 +23,8 @@ const GIVE_DISTANCE: &str = "give --distance";
 const NEEDS_DOCUMENTS: &str = "needs documents, but the inputs are fingerprints";
 
 /// Creates a folder with documents (`a.jsonl`), fingerprints (`a.hex`), and stores. `store` has fingerprints
-/// of documents, `plain` and `pairs` have fingerprints without a profile, and `pages` is a store of similar
-/// documents.
+/// of documents, `plain` and `pairs` have fingerprints without a profile, and `pages` is made by `add --similar`: it
+/// finds documents by the similarity of their texts.
 fn folder() -> TestFolder {
     let folder = TestFolder::new();
     let words = |from: usize| (from..from + 60).map(|i| format!("word{i}")).collect::<Vec<_>>().join(" ");

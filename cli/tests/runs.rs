@@ -282,8 +282,8 @@ fn shards_are_joined() {
     folder.run(&["dedup", "a.hex", "--resume", "all"]).fails(2, "--resume needs documents");
 }
 
-/// A shard without parts to process is no empty input, so it gives no warning. A shard by similarity gives no
-/// warning about fingerprints either.
+/// A run with `--shard` gives no warning about empty input, even if all inputs belong to other shards. A run by
+/// similarity gives no warning about fingerprints either.
 #[test]
 fn a_shard_without_parts_gives_no_warning() {
     let folder = TestFolder::new();

@@ -180,8 +180,9 @@ fn a_store_without_its_manifest_is_not_written_to() {
     }
 }
 
-/// Creates a store of similar documents with texts. Its dictionary is built from the first 1000 documents,
-/// and the last 100 are in a log. Also returns the texts by id.
+/// Creates a store that finds documents by similarity (store of similar documents) and keeps their texts. Its
+/// compression dictionary is built from the first 1000 documents, and the last 100 are in a log. Also returns the
+/// texts by id.
 fn similar_store() -> (TestFolder, Vec<String>) {
     let folder = TestFolder::new();
     let mut random = Random(77);

@@ -1,4 +1,5 @@
-//! Stores of similar documents: `add`, `build`, `query`, `delete`, and `dedup --against --add`.
+//! Stores that find documents by the similarity of their texts (stores of similar documents): `add`, `build`,
+//! `query`, `delete`, and `dedup --against --add`.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -40,7 +41,7 @@ fn similar_documents_are_not_added() {
     assert_eq!((&lines[1]["id"], &lines[2]["added"]), (&json!("c"), &json!(3)));
 }
 
-/// In a store of similar documents, an id (number or name) belongs to one text.
+/// In a store made with `--similar`, an id (number or name) belongs to one text.
 #[test]
 fn an_id_belongs_to_one_text() {
     let folder = TestFolder::new();

@@ -152,8 +152,8 @@ fn one_is_no_plural() {
     assert!(shown.starts_with("1 fingerprint, 1 distinct\n"), "{shown}");
 }
 
-/// `inspect` shows the similarity and recall of a store of similar documents. No command warns about
-/// unreliable fingerprints of its short texts.
+/// `inspect` shows the similarity and recall of a store made with `--similar`. No command warns that fingerprints of
+/// the short texts in this store are unreliable.
 #[test]
 fn inspect_a_store_of_similar_documents() {
     let folder = TestFolder::new();

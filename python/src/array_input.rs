@@ -59,8 +59,8 @@ pub(crate) struct NumpyArray<'py> {
 }
 
 impl<'py> NumpyArray<'py> {
-    /// Reads a numpy array, or returns `None` for other objects. The result is aligned, in C order and in native byte order. If the
-    /// given array is not, it is copied.
+    /// Reads a numpy array, or returns `None` for other objects. The result is aligned, in C order and in native byte
+    /// order; an array with another layout is copied.
     pub(crate) fn read(object: &Bound<'py, PyAny>) -> PyResult<Option<NumpyArray<'py>>> {
         let Ok(array) = object.cast::<PyUntypedArray>() else { return Ok(None) };
         if array.ndim() == 0 {

@@ -1,4 +1,4 @@
-//! Binary columns exchanged between cluster tasks: digests, and sets of hashes.
+//! Binary columns exchanged between the tasks of a compute cluster: digests, and sets of hashes.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Star clustering of similar sets for cluster tasks: chooses the representatives of one connected component after the other.
+//! Star clustering of similar sets, for tasks such as those of Spark: chooses the representatives of one connected
+//! component after the other.
 
 use std::sync::Arc;
 

@@ -44,8 +44,9 @@ pub(crate) struct PyDeduplication {
     /// The tables, or the reason why there are none.
     results: Result<Results, String>,
     summary: Py<PySummary>,
-    /// Numpy arrays of the row labels, made on first use.
+    /// Whether each row is kept: a numpy array, made on first use.
     is_kept: PyOnceLock<Py<PyArray1<bool>>>,
+    /// Cluster number of each row, or -1: a numpy array, made on first use.
     labels: PyOnceLock<Py<PyArray1<i64>>>,
 }
 

@@ -13,7 +13,7 @@ use crate::call::Call;
 use crate::text_error::{MaybeText, TextError};
 use crate::texts::{is_missing, read_text};
 
-/// Reason why a document with an id of another type is malformed.
+/// Reason why a document is malformed if its id is neither a text nor an unsigned integer.
 pub(crate) const INVALID_ID: &str = "its id is neither a text nor an integer from 0 to 2**64 - 1";
 
 /// Names of the fields of documents.
@@ -21,7 +21,8 @@ pub(crate) const INVALID_ID: &str = "its id is neither a text nor an integer fro
 pub(crate) struct FieldNames {
     /// Fields that form the text, joined by newlines.
     pub(crate) texts: Vec<String>,
-    /// Field of the id. If `None`, the field `id` is used, or the row number if that does not exist.
+    /// Field of the id. If this is `None`, the id is the value of the field `id`, or the row number if there is no
+    /// such field.
     pub(crate) id: Option<String>,
     /// Field with the value that decides which document of a cluster is kept.
     pub(crate) extra: Option<String>,
@@ -140,7 +141,7 @@ pub(crate) fn read_extra(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> 
     }
 }
 
-/// Numbers of the malformed rows, ascending, shared with the [`DocumentIter`] that adds them.
+/// Positions of the malformed rows, ascending, shared with the [`DocumentIter`] that adds them.
 pub(crate) type MalformedRows = Arc<Mutex<Vec<u64>>>;
 
 /// Iterates over the documents of a source, and collects the malformed rows.

@@ -45,7 +45,8 @@ pub(crate) fn python_message(message: &str) -> String {
     message.replace("option `text_field`", "option `text`").replace("option `id_field`", "option `id`")
 }
 
-/// Returns the error for a call that needs exactly one of two arguments. `is_both`: both were given, otherwise none.
+/// Returns the error for a call that needs exactly one of two arguments, `one` or `other`. If `is_both` is set, both
+/// were given, otherwise none.
 pub(crate) fn one_of_two_error(one: &str, other: &str, is_both: bool) -> PyErr {
     let found = if is_both { "both" } else { "neither" };
     PyTypeError::new_err(format!("expected {one} or {other}, found {found}"))

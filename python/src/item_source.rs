@@ -31,8 +31,8 @@ enum SourceItem {
     Table(DocumentSource),
 }
 
-/// Reads a batch of items in the calling thread, which may own the iterator and which handles signals. The batch ends early after an item
-/// that `is_last` accepts.
+/// Reads a batch of items in the calling thread, because the iterator may be bound to this thread, and because this
+/// thread handles signals. The batch ends early after an item that `is_last` accepts.
 ///
 /// The closure `read` reads one item, and may change the state `lent`. Returns this state, the items, and whether
 /// the iterator has ended.

@@ -24,7 +24,7 @@ use crate::source::read_path;
 use crate::text_error::TextError;
 use crate::texts::{is_missing, read_text};
 
-/// A source of labelled pairs.
+/// A source of pairs of texts. The label of a pair says whether the texts are near-duplicates.
 pub(crate) enum PairSource {
     Paths(Vec<PathBuf>),
     Rows(PairRows),

@@ -1,4 +1,5 @@
-//! An open store of similar documents: adds, deletes and reads its texts.
+//! The open store behind the class `SimilarStore`, which finds documents by similarity: adds, deletes and reads
+//! texts.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{PoisonError, RwLock};
@@ -20,10 +21,11 @@ use crate::texts::Texts;
 /// Number of texts whose features are computed together, between progress reports.
 const TEXT_BATCH: usize = 1024;
 
-/// An open store of similar documents.
+/// An open store that finds documents by the similarity of their texts.
 pub(crate) struct OpenSimilarStore {
     pub(crate) documents: SimilarDocuments,
-    /// Locked exclusively while ids are allocated; shared while documents with numeric ids are added.
+    /// Lock that prevents two threads from allocating the same id. It is held exclusively while an id is allocated
+    /// and its document is added, and shared while a document with a given numeric id is added.
     numbering: RwLock<()>,
     /// Whether writes wait until the data is on the disk.
     is_synced: bool,
@@ -104,7 +106,7 @@ impl OpenSimilarStore {
         work(self.documents.next_id()?, name)
     }
 
-    /// Adds a document, also if a similar one is stored. Returns the id under which it is stored.
+    /// Adds a document, even if a similar one is stored. Returns the id under which the document is stored.
     pub(crate) fn add(&self, prepared: &PreparedText, id: Option<IdRef<'_>>) -> Result<u64> {
         self.with_number(id, |id, name| {
             if let Some(name) = name

@@ -63,7 +63,7 @@ fn address<T>(object: &T) -> usize {
 
 /// A value that only one call uses at a time. Other calls wait, and handle signals meanwhile.
 pub(crate) struct Exclusive<T> {
-    /// `None` while a call uses it. Locked only briefly.
+    /// The value, or `None` while a call uses it. The mutex is locked only briefly.
     value: Mutex<Option<Box<T>>>,
     /// Notified when the value is available again.
     available: Condvar,

@@ -253,7 +253,8 @@ impl RowLabels {
         table([columns, others.columns(["place", "representative_place"])].concat())
     }
 
-    /// Adds a cluster to the largest ones if it belongs there. Among clusters of equal size, the first ones are kept.
+    /// Adds a cluster to [`largest`](Self::largest) if it is one of the largest so far. Among clusters of equal size,
+    /// the first ones are kept.
     fn note_cluster(&mut self, documents: usize, id: &DocumentId, row: Option<u64>) {
         let at = self.largest.partition_point(|other| other.documents >= documents);
         if at < LARGEST_CLUSTERS_MAX {

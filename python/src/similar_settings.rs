@@ -1,4 +1,5 @@
-//! Settings of stores of similar documents, and the errors of calls that expect a store of fingerprints.
+//! Settings of stores that find documents by the similarity of texts (stores of similar documents), and the errors of
+//! calls that expect a store of fingerprints.
 
 use std::path::Path;
 
@@ -7,12 +8,13 @@ use simstore::store::is_store;
 use simstore::{Error, Result, Snapshot};
 use simstore_text::{DEFAULT_RECALL, DEFAULT_SIMILARITY, SIMILAR_STORE_KEY, SimilarSettings};
 
-/// Whether the store holds similar documents, not fingerprints.
+/// Whether the store finds documents by the similarity of texts, not by fingerprints.
 pub(crate) fn is_similar_store(snapshot: &AnySnapshot) -> Result<bool> {
     Ok(snapshot.metadata(SIMILAR_STORE_KEY)?.is_some())
 }
 
-/// Returns the error for a call that reads or writes fingerprints in a store of similar documents. `what` is the advice.
+/// Returns the error for a call that reads or writes fingerprints in a store that has none, because it finds
+/// documents by similarity. `what` is the advice to the user.
 pub(crate) fn refusal(path: &Path, what: &str) -> Error {
     Error::Refused(format!(
         "{}: this is a store of similar documents, which has bands of MinHash signatures, not fingerprints: {what}",
@@ -20,12 +22,12 @@ pub(crate) fn refusal(path: &Path, what: &str) -> Error {
     ))
 }
 
-/// Advice in the error for a look-up of fingerprints.
+/// Advice in the error for a look-up of fingerprints in a store that finds documents by similarity.
 pub(crate) const QUERY_ADVICE: &str = "open it with `simstore.SimilarStore` and ask that with texts, or ask it with `simstore.dedup(texts, against=...)`";
-/// Advice in the error for a write.
+/// Advice in the error for a write of fingerprints to a store that finds documents by similarity.
 pub(crate) const WRITE_ADVICE: &str = "open it with `simstore.SimilarStore`, or change it with `simstore add` and `simstore delete` on the command line";
 
-/// Returns an error if the store holds similar documents: calls cannot look up fingerprints in it.
+/// Returns an error if the store finds documents by similarity: calls cannot look up fingerprints in it.
 pub(crate) fn check_has_fingerprints(snapshot: &AnySnapshot) -> Result<()> {
     if is_similar_store(snapshot)? { Err(refusal(snapshot.path(), QUERY_ADVICE)) } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! Queries in several stores of similar documents, for cluster tasks.
+//! Queries in several stores that find documents by the similarity of texts, for tasks such as those of Spark.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::texts::Texts;
 /// Texts looked up between checks for interruption.
 const TEXTS_PER_CANCEL_CHECK: usize = 4096;
 
-/// Stores of similar documents, to compare texts with.
+/// Stores that find documents by similarity, opened to compare texts with all of them.
 #[pyclass(frozen, module = "simstore._simstore", name = "_SimilarStores")]
 pub(crate) struct PySimilarStores(SimilarStores);
 

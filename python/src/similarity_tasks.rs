@@ -88,7 +88,8 @@ pub(crate) fn _choose_bands(
     Ok((search.bands, search.band_distance, search.signature_distance))
 }
 
-/// One document of each candidate pair: digests, numbers of features, and signatures.
+/// One side of all candidate pairs: digest, number of features, and signature of the first set of each pair, or of
+/// the second.
 struct CandidateSide {
     digests: Vec<u128>,
     features: Vec<u32>,

@@ -321,7 +321,7 @@ impl PySnapshot {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        /// Rows in a batch.
+        /// Maximum number of rows in a batch of the stream.
         const SIZE: usize = 1 << 16;
         export_stream(py, Box::new(self.reader(SIZE)), requested_schema)
     }

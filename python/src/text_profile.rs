@@ -77,7 +77,8 @@ impl TextProfile {
         Ok(self.resolved.get_or_init(|| ProfileWithWidth { profile, width: self.width }))
     }
 
-    /// Returns the fingerprint, or the text's fingerprint; `None` if the text has no features. Exactly one argument must be given.
+    /// Returns the given fingerprint, converted by `read`, or the fingerprint of the given text. Returns `None` if the
+    /// text has no features. Exactly one of `fingerprint` and `text` must be given.
     pub(crate) fn fingerprint_or_text<'py>(
         &self,
         py: Python<'py>,

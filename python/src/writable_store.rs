@@ -25,13 +25,15 @@ pub(crate) struct WritableStore {
 /// An open store.
 pub(crate) struct OpenStore {
     pub(crate) store: AnyStore,
-    /// Locked exclusively while ids are allocated to names; shared while documents with numeric ids are inserted.
+    /// Lock that prevents two threads from allocating the same id. It is held exclusively while documents with names
+    /// as ids are inserted, because these get new numbers, and shared while documents with numeric ids are inserted.
     numbering: RwLock<()>,
-    /// Whether the store holds similar documents, so it accepts no fingerprints.
+    /// Whether the store finds documents by the similarity of texts. It then accepts no fingerprints.
     is_similar: bool,
 }
 
-/// The lock of an insertion: exclusive if ids are allocated to names, otherwise shared.
+/// The lock that an insertion holds on `numbering` of [`OpenStore`]: exclusive (first) if ids are names, otherwise
+/// shared (second).
 type InsertLock<'a> = (Option<RwLockWriteGuard<'a, ()>>, Option<RwLockReadGuard<'a, ()>>);
 
 impl OpenStore {
@@ -59,12 +61,13 @@ impl WritableStore {
         WritableStore { opened, width, durability, profile }
     }
 
-    /// Returns the store for a call that writes fingerprints, or an error if the store holds similar documents.
+    /// Returns the store for a call that writes fingerprints, or an error if the store finds documents by similarity.
     pub(crate) fn writable(&self, py: Python<'_>) -> PyResult<StoreGuard<OpenStore>> {
         self.fingerprint_store(py, similar_settings::WRITE_ADVICE)
     }
 
-    /// Returns the store, or an error with the advice `instead` if it holds similar documents.
+    /// Returns the store, or an error with the advice `instead` if the store finds documents by similarity, not by
+    /// fingerprints.
     pub(crate) fn fingerprint_store(&self, py: Python<'_>, instead: &str) -> PyResult<StoreGuard<OpenStore>> {
         let live = self.opened.acquire(py)?;
         if live.is_similar {

@@ -37,9 +37,9 @@ pub(crate) struct CodecCosts {
     pub(crate) probe: f64,
     /// Time to decode one fingerprint and compare it, in nanoseconds.
     pub(crate) decode: f64,
-    /// Mean number of memory waits (cache misses) for each block that a probe reads. It may be below 1, because the waits of a group of
-    /// probes overlap. `elias-fano` reads about two cache lines of a block. The Huffman codecs read more: header, directory,
-    /// code words and tails.
+    /// Mean number of memory waits (cache misses) for each block that a probe reads. It may be below 1, because the
+    /// waits of several probes overlap. `elias-fano` reads about two cache lines of a block. The Huffman codecs read
+    /// more: header, directory, code words and tails.
     pub(crate) miss: f64,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct BlockFit {
     pub(crate) bytes: usize,
 }
 
-/// Damage of a block that can be decoded, but that no conforming writer encodes from its fingerprints.
+/// Error for a block that can be decoded, but that differs from what a conforming writer writes for its fingerprints.
 pub(super) const NONCONFORMING_BLOCK: Damage =
     Damage::Mismatch { what: "a block and the code of its fingerprints" };
 
@@ -95,8 +95,8 @@ pub(crate) trait BlockCodec<F: Fingerprint>: Sized {
     /// Whether [`BlockCodec::prefetch_for_locate`] does anything.
     const PREFETCHES_FOR_LOCATE: bool;
 
-    /// Prefetches the cache lines that [`BlockCodec::locate`] will read, except for the first line of the block. `last` is
-    /// the block's last fingerprint.
+    /// Prefetches the cache lines that [`BlockCodec::locate`] will read for a range that starts at `low`, except for
+    /// the first line of the block. `last` is the block's last fingerprint.
     fn prefetch_for_locate(&self, block: &[u8], low: F, last: F) -> Result<(), Damage>;
 
     /// Returns the position where [`BlockCodec::visit_from`] starts to decode for `range`. `last` is the block's last
@@ -119,9 +119,9 @@ pub(crate) trait BlockCodec<F: Fingerprint>: Sized {
 /// The position in a block where a look-up starts to decode.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ScanStart {
-    /// Number of a span, or bit position in the upper bits (`elias-fano`).
+    /// Index of a span in the block. For `elias-fano`, a bit position in the block's upper bits.
     pub(crate) index: u32,
-    /// First and last byte of the block that the look-up reads next.
+    /// Offsets in the block of the first and the last byte that the look-up reads next.
     pub(crate) bytes: (u32, u32),
 }
 

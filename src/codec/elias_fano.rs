@@ -88,14 +88,15 @@ impl<'a, F: Fingerprint> EliasFanoBlock<'a, F> {
         }
     }
 
-    /// Returns the bit position of the lower bits of fingerprint `i`. The first fingerprint, number 0, has no lower bits.
+    /// Returns the bit position of the lower bits of fingerprint `i`. The first fingerprint (`i` = 0) has no lower bits.
     #[inline(always)]
     fn lower_position(&self, i: usize) -> usize {
         (self.block.len() * 8).wrapping_sub(i * self.header.width as usize)
     }
 
-    /// Returns the first and last byte of the lower bits that a look-up probably reads. The look-up starts at fingerprint
-    /// `i`, and its range covers `zeros` zeros of the upper bits. Assumes one fingerprint for each zero.
+    /// Returns the offsets in the block of the first and the last byte of lower bits that a look-up probably reads.
+    /// The look-up starts at fingerprint `i`, and its range covers `zeros` zeros of the upper bits. Assumes one
+    /// fingerprint for each zero.
     #[inline(always)]
     fn lower_bytes(&self, i: usize, zeros: u64) -> (u32, u32) {
         let last = self.header.count.min(i + zeros.min(self.header.count as u64) as usize);
@@ -182,8 +183,9 @@ impl<'a, F: Fingerprint> EliasFanoBlock<'a, F> {
 /// Number of words at the start of the upper bits whose zeros are counted without a branch.
 const UNROLLED_WORDS: usize = 4;
 
-/// A position in the upper bits. Each one bit represents a fingerprint. The number of ones up to and including this bit is the
-/// fingerprint's number in the block. The number of zeros before it is the fingerprint's upper part.
+/// A position in the upper bits. Each one bit represents a fingerprint. The number of ones up to and including this
+/// bit is the fingerprint's index in the block: the first fingerprint, index 0, has no bit. The number of zeros
+/// before the bit is the fingerprint's upper part.
 #[derive(Clone, Copy)]
 struct UpperPosition {
     at: usize,
@@ -196,7 +198,7 @@ struct UpperPosition {
 impl<F: Fingerprint> EliasFanoBlock<'_, F> {
     /// Decodes fingerprints from a position on. Stops after `most` fingerprints, or at an upper part above `last`.
     ///
-    /// Calls `visitor` with each decoded fingerprint in `ball`: its number in the block, and its value. Returns the position
+    /// Calls `visitor` with each decoded fingerprint in `ball`: its index in the block, and its value. Returns the position
     /// after the last decoded fingerprint, or `None` if no further fingerprint has an upper part of at most `last`.
     #[inline(always)]
     fn visit_one_by_one(

@@ -38,8 +38,8 @@ impl SpanLayout {
 
     /// Returns how many of `fingerprints`, from the first one on, fit in a block of `bytes` bytes: at least one.
     ///
-    /// `cost` takes the start of a span: a fingerprint, and all fingerprints before it in its span. It returns the coded size
-    /// of this last fingerprint in bits.
+    /// `cost` takes a slice that starts at the first fingerprint of a span. It returns the coded size in bits of the
+    /// last fingerprint in the slice.
     #[inline(always)]
     pub(super) fn fit<F: Fingerprint>(
         &self,
@@ -72,8 +72,8 @@ impl SpanLayout {
 
     /// Writes a zeroed block: everything but its checksum.
     ///
-    /// `cost` takes the number of a span and its fingerprints, and returns the coded size in bits of all but the first
-    /// fingerprint. `write` also takes the block and a bit range in it, and writes these bits there.
+    /// `cost` takes the index of a span and its fingerprints. It returns the coded size in bits of all fingerprints but
+    /// the first. `write` takes the same, the block, and a bit range in the block. It writes the coded fingerprints there.
     pub(super) fn encode<F: Fingerprint>(
         &self,
         fingerprints: &[F],

@@ -54,7 +54,8 @@ fn visit<F: Fingerprint>(
     }
 }
 
-/// Encodes into blocks, decodes them, and visits ranges in them. Compares each result with the plain slice.
+/// Encodes `fingerprints` into blocks, decodes the blocks, and visits ranges in them. Compares each result with the
+/// fingerprints.
 fn round_trip<F: Fingerprint>(
     codec: &impl BlockCodec<F>,
     fingerprints: &[F],

@@ -1,4 +1,4 @@
-//! Kernel of the codec `all-differences`: computes the steps from earlier fingerprints to eight fingerprints.
+//! Kernel of the codec `all-differences`: computes how each of eight fingerprints differs from an earlier one.
 //! `codec/all_differences/alphabet.rs` explains the terms of the code: tail, bit position h, gap symbol, distance back.
 
 /// The decoded code words of eight fingerprints, and the location of their tails.
@@ -24,7 +24,7 @@ pub(crate) const MAX_POSITIONS: u32 = 5;
 /// Length in bits of the longest tail that one load contains wherever the tail starts.
 const MAX_LOADED_TAIL_BITS: u64 = 57;
 
-/// The steps from earlier fingerprints to eight fingerprints. Each fingerprint is (earlier fingerprint + `add`) xor `flip`.
+/// Says how to compute each of eight fingerprints from an earlier one: as (earlier fingerprint + `add`) xor `flip`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Deltas8 {
     /// Distance from the predecessor back to the earlier fingerprint; 0 is the predecessor.
@@ -33,7 +33,7 @@ pub(crate) struct Deltas8 {
     pub(crate) flip: [u64; 8],
     /// Bit position where each tail starts, modulo 2^64.
     pub(crate) tail_starts: [u64; 8],
-    /// Mask of the words that are 0.
+    /// Mask of the code words that are invalid, that is, 0.
     pub(crate) invalid_words: u8,
     /// Mask of the gap symbols with a tail of more than 57 bits. For these, `add` is wrong.
     pub(crate) long_gaps: u8,
@@ -51,8 +51,8 @@ impl Deltas8 {
 }
 
 impl WordGroup8<'_> {
-    /// Computes the steps to the eight fingerprints, for fingerprints of 64 bits. Of wider fingerprints, `back` and
-    /// `tail_starts` are still right. `load` takes the block and the index of a byte. It returns the 64 bits from this byte
+    /// Sets all fields of `all` for fingerprints of 64 bits. For wider fingerprints, `add` and `flip` are wrong and the
+    /// other fields are right. `load` takes the block and the index of a byte. It returns the 64 bits from this byte
     /// on, with zeros beyond the end.
     #[inline(always)]
     pub(crate) fn decode(&self, load: impl Fn(&[u8], usize) -> u64, all: &mut Deltas8) {

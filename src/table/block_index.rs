@@ -17,16 +17,16 @@ pub(super) struct BlockIndex<F> {
 
 /// Maximum number of blocks in a line of the directory.
 const LINE_BLOCKS: usize = simd::RANKED_NUMBERS;
-/// Stored in place of a line's number of blocks if there are more than [`LINE_BLOCKS`].
+/// Value stored in place of a line's number of blocks if the line has more than [`LINE_BLOCKS`].
 const OVERFULL: u16 = u16::MAX;
-/// Fills the places after the last key of a line. No key is greater than this value.
+/// Value that fills the places after the last key of a line. No key is greater.
 const NO_KEY: u16 = u16::MAX;
 
 /// A line of the directory, which fills a cache line. Its elements, in this order:
 ///
 /// - a key for each block of the line: the 16 bits after the leading bits of the block's last fingerprint
 /// - the number of keys
-/// - the number of the line's first block, in two elements; if the line has no block, the number of the block that comes next
+/// - the index of the line's first block, in two elements; if the line has no block, the index of the next block
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct DirectoryLine([u16; LINE_BLOCKS + 3]);
@@ -102,8 +102,8 @@ impl<F: Fingerprint> BlockIndex<F> {
         simd::prefetch(&self.directory, leading(fingerprint, self.leading_bits) as usize);
     }
 
-    /// Returns the first block whose last fingerprint is at least `fingerprint`. If there is no such block, returns the number
-    /// of blocks.
+    /// Returns the index of the first block whose last fingerprint is at least `fingerprint`. If there is no such block,
+    /// returns the number of blocks.
     #[inline(always)]
     pub(super) fn find(&self, fingerprint: F) -> usize {
         match self.find_range(fingerprint, F::BITS) {
@@ -113,8 +113,8 @@ impl<F: Fingerprint> BlockIndex<F> {
     }
 
     /// Finds the blocks that may contain a range: all fingerprints whose first `shared` bits are those of `low`. `low` is the
-    /// start of the range, with zeros after these bits. Returns the first block whose last fingerprint is at least `low`,
-    /// and the number of further blocks. Returns `None` if one line of the directory does not have enough information.
+    /// start of the range, with zeros after these bits. Returns the index of the first block whose last fingerprint is
+    /// at least `low`, and the number of further blocks. Returns `None` if the directory line of `low` cannot tell.
     #[inline(always)]
     pub(super) fn find_range(&self, low: F, shared: u32) -> Option<(usize, usize)> {
         let high = low | !F::prefix_mask(shared);

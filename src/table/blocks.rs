@@ -101,7 +101,7 @@ impl TableBlocks {
         self.bytes.will_need(self.range(block));
     }
 
-    /// Advises the operating system to read these blocks ahead, and as many blocks after them.
+    /// Advises the operating system to read `blocks` ahead, and the same number of blocks after these.
     pub(super) fn read_ahead(&self, blocks: Range<usize>) {
         let start = self.extent.start + blocks.start * self.block_size;
         let end = start + 2 * blocks.len() * self.block_size;

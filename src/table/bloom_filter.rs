@@ -1,8 +1,9 @@
 //! A Bloom filter of the prefixes in a table. A probe looks for a prefix of the query with some bits flipped. If the filter
 //! shows that the table does not have this prefix, the probe ends before it reads any part of the table.
 //!
-//! Of the probes that flip as many bits as the plan allows, few find their prefix: in a small table one in thousands. With
-//! eight bits of the filter for each fingerprint, one in twenty of the others passes the filter.
+//! Few of the probes that flip as many bits as the plan allows find their prefix in the table: one in thousands if the
+//! table is small. With eight bits of the filter for each fingerprint, the filter stops nineteen in twenty of the
+//! probes that find nothing.
 //!
 //! The filter sets two bits of one cache line for each prefix in the table. The line is chosen by the bits of the prefix
 //! that no probe flips, and in a large table also by a few other bits. So all probes of a query together read one or a few
@@ -31,7 +32,7 @@ pub(super) struct BloomFilter<F> {
     shape: FilterShape,
     /// For each mask of flipped bits, the change of a prefix's [`BitPair`]. The change is applied by xor.
     flips: Vec<BitPair>,
-    /// The distinct line numbers in `flips`.
+    /// The distinct values of `line` in `flips`.
     flipped_lines: Vec<u32>,
     fingerprints: PhantomData<F>,
 }
@@ -147,8 +148,8 @@ impl<F: Fingerprint> BloomFilter<F> {
         }
     }
 
-    /// Whether the table may have the query's prefix with the bits of mask number `mask` flipped. Never false if the table has
-    /// this prefix.
+    /// Whether the table may have the query's prefix after the flips of a mask. `mask` is the index of the mask. Never
+    /// false if the table has the flipped prefix.
     #[inline(always)]
     pub(super) fn may_contain(&self, query: QueryBits, mask: usize) -> bool {
         let flip = self.flips[mask];
@@ -206,8 +207,8 @@ mod tests {
         }
     }
 
-    /// One in twenty random prefixes passes the filter, with runs of one line and of several lines. If the number of lines is
-    /// rounded down to a power of two, one in ten may pass.
+    /// Fewer than 7% of random prefixes pass the filter. With ten million fingerprints, where the number of lines in a
+    /// run is rounded down to a power of two, fewer than 10% pass.
     #[test]
     fn little_else_passes() {
         for (count, flipped_bits, most) in

@@ -42,7 +42,7 @@ impl<F: Fingerprint> Table<F> {
     /// fingerprints if the codec has no Huffman code.
     ///
     /// # Errors
-    /// [`Error::BadArgument`](crate::Error::BadArgument) if the table has no block of this number,
+    /// [`Error::BadArgument`](crate::Error::BadArgument) if the table has no block with this index,
     /// [`Error::Corrupt`](crate::Error::Corrupt) if the block is damaged: also if its fingerprints do not ascend, or if a
     /// fingerprint of [`Codec::AllDifferences`] has a coding that no conforming writer chooses.
     pub fn codings(&self, block: usize) -> Result<Vec<Option<Coding>>> {

@@ -51,7 +51,8 @@ pub(crate) fn probe<'a, F: Fingerprint>(
     Ok(())
 }
 
-/// Length of the short list of probed tables. The tables of one segment fit in it, and mostly those of two segments.
+/// Length of the array of probed tables that is used if there are few tables. The tables of one segment fit in it, and
+/// mostly those of two segments.
 const SHORT_LIST_LEN: usize = 12;
 
 /// A table to probe, with its codec as a concrete type, and the query permuted for the table.
@@ -178,8 +179,8 @@ impl<'a, F: Fingerprint, C: BlockCodec<F>, V: FnMut(ProbeHit<F>)> TableSearch<'a
         Ok(())
     }
 
-    /// Compares the fingerprints of a range with the query. The range lies in several blocks; its fingerprints share the first
-    /// `depth` bits.
+    /// Compares the fingerprints of a range with the query. `number` is the table's index in `tables`. The range may lie
+    /// in several blocks; its fingerprints share the first `depth` bits.
     #[inline(never)]
     fn compare_blocks(
         &mut self,

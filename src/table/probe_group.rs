@@ -26,13 +26,13 @@ pub(super) struct ProbeGroup<'a, F> {
 /// The location of a range's fingerprints, as far as the stages have found it.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum ProbeLocation {
-    /// The entry's block, if the table has any fingerprints of the range.
+    /// In the entry's block, if the table has any fingerprints of the range.
     Block,
-    /// Several blocks: too many for entries of the group.
+    /// In several blocks: too many for each block to get its own entry in the group.
     Blocks,
-    /// The entry's block, from this position on. It is the `index` in the `ScanStart` that `BlockCodec::locate` returned.
+    /// In the entry's block, from this position on: the `index` in the `ScanStart` that `BlockCodec::locate` returned.
     Start(u32),
-    /// The block has no fingerprints of the range.
+    /// Nowhere: the entry's block has no fingerprints of the range.
     Empty,
 }
 

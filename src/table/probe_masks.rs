@@ -12,9 +12,8 @@ use crate::fingerprint::Fingerprint;
 pub(super) struct ProbeMasks<F> {
     /// Number of bits, at the start of the prefix, that masks may flip.
     pub(super) flipped_bits: u32,
-    /// The masks that flip fewer than r bits, then the masks that flip r bits, where r is the maximum number of flipped bits of
-    /// the table. Each of the two parts is ascending, so that
-    /// probes of the same block are adjacent.
+    /// The masks that flip fewer bits than the plan allows, then the masks that flip as many as it allows. Each of the
+    /// two parts is ascending, so that probes of the same block are adjacent.
     pub(super) masks: Vec<F>,
     /// Number of masks at the start of `masks` that flip fewer than the maximum number of bits.
     pub(super) partial_len: usize,

@@ -171,7 +171,7 @@ impl<F: Fingerprint> Table<F> {
         self.blocks.path()
     }
 
-    /// Returns the number of the only block that can have a permuted fingerprint. If the fingerprint is greater than all
+    /// Returns the index of the only block that can have the fingerprint `permuted`. If `permuted` is greater than all
     /// fingerprints of the table, returns the number of blocks.
     pub(crate) fn block_of(&self, permuted: F) -> usize {
         self.index.find(permuted)
@@ -202,7 +202,7 @@ impl<F: Fingerprint> Table<F> {
     /// Returns the header and the location of a block.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if the table has no block of this number, [`Error::Corrupt`] if the block is damaged.
+    /// [`Error::BadArgument`] if the table has no block with this index, [`Error::Corrupt`] if the block is damaged.
     pub fn block_info(&self, block: usize) -> Result<BlockInfo<F>> {
         self.check_block(block)?;
         let bytes = self.blocks.get(block)?;
@@ -220,7 +220,7 @@ impl<F: Fingerprint> Table<F> {
     /// Appends the permuted fingerprints of a block to `fingerprints`, in ascending order.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if the table has no block of this number, [`Error::Corrupt`] if the block is damaged.
+    /// [`Error::BadArgument`] if the table has no block with this index, [`Error::Corrupt`] if the block is damaged.
     pub fn decode_block(&self, block: usize, fingerprints: &mut Vec<F>) -> Result<()> {
         self.check_block(block)?;
         let bytes = self.blocks.get(block)?;
@@ -228,7 +228,7 @@ impl<F: Fingerprint> Table<F> {
             .map_err(|damage| self.blocks.damaged(block, damage))
     }
 
-    /// Advises the operating system to read these blocks ahead, and as many blocks after them.
+    /// Advises the operating system to read `blocks` ahead, and the same number of blocks after these.
     pub(crate) fn will_need(&self, blocks: std::ops::Range<usize>) {
         self.blocks.read_ahead(blocks);
     }
@@ -244,8 +244,8 @@ impl<F: Fingerprint> Table<F> {
         )))
     }
 
-    /// Calls `visitor` with each permuted fingerprint from `low` to `high`, both inclusive, in order. Its arguments are the
-    /// block's number, the position in the block, and the fingerprint.
+    /// Calls `visitor` with each permuted fingerprint from `low` to `high`, both inclusive, in ascending order. The
+    /// arguments of `visitor` are the block's index, the position in the block, and the fingerprint.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if a block is damaged.

@@ -60,8 +60,8 @@ impl<F: Fingerprint, W: Write> TableWriter<F, W> {
         })
     }
 
-    /// Adds a permuted fingerprint, which must be greater than the previous one. If there are now enough for a full block,
-    /// writes the block and returns the number of fingerprints in it.
+    /// Adds a permuted fingerprint, which must be greater than the previous one. If there are now enough pending
+    /// fingerprints for a full block, writes the block and returns the number of fingerprints in it.
     pub(crate) fn push(&mut self, fingerprint: F) -> Result<Option<usize>> {
         if let Some(&previous) = self.pending.last()
             && previous >= fingerprint

@@ -28,7 +28,7 @@ fn status(name: &str) -> Result<u64> {
     field("/proc/self/status", name)
 }
 
-/// Reads a field of a file with lines `NAME NUMBER kB`, in bytes.
+/// Returns the value of a line `NAME NUMBER kB` in a file, converted to bytes.
 fn field(path: &str, name: &str) -> Result<u64> {
     let text =
         fs::read_to_string(path).with_context(|| format!("{path}: memory is measured on Linux only"))?;

@@ -55,8 +55,9 @@ pub(crate) fn similar_pairs(sets: &[Vec<u64>], least: f64) -> Vec<JaccardPair> {
     pairs
 }
 
-/// Builds a posting list for each element: the positions in `by_size` of the sets that contain it, ascending. Also
-/// returns, for each set, the numbers of the posting lists of its elements, without lists that have only this set.
+/// Builds a posting list for each element: the sets that contain the element, each as a position in `by_size`,
+/// ascending. `by_size` has the indexes of all sets in order of set size. Also returns, for each set, the indexes of
+/// the posting lists of its elements, without lists that have only this set.
 fn build_postings(sets: &[Vec<u64>], by_size: &[u32]) -> (Vec<Vec<u32>>, Vec<Vec<u32>>) {
     let mut list_numbers: HashMap<u64, u32> = HashMap::new();
     let mut lists: Vec<Vec<u32>> = Vec::new();

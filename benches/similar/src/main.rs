@@ -19,7 +19,7 @@ mod jaccard_join;
 #[path = "../../../tests/support/random.rs"]
 mod random;
 
-/// Documents in a batch, whose shingles are computed in parallel.
+/// Number of documents in a batch. The shingles of a batch are computed in parallel.
 const BATCH_DOCUMENTS: usize = 1024;
 
 /// Write all pairs of documents with at least the given similarity, as `a<TAB>b<TAB>similarity`

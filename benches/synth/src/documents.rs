@@ -6,18 +6,19 @@ use simstore::{Error, Result};
 
 use crate::random::random;
 
-/// Documents in one batch. All threads generate a batch together.
+/// Number of documents in a batch. All threads generate a batch together.
 const BATCH_DOCUMENTS: u64 = 1 << 13;
 /// Length of a shingle, in words.
 const SHINGLE_WORDS: usize = 3;
-/// Width of the number of a word, in bits. Every number of this width except the largest is a word.
+/// Width in bits of the numbers that identify words. Every number of this width except the largest is a word.
 const WORD_BITS: u32 = 16;
 /// Maximum number of successive rejected edits, after which words are appended instead. An edit is rejected if the similarity
 /// would not change, or would be less than the target.
 const MAX_REJECTED_EDITS: u32 = 24;
 
-/// Random documents of made-up words. As in natural text, word frequencies follow Zipf's law approximately: word numbers from
-/// `2^i - 1` to `2^(i + 1) - 2`, an octave, are equally frequent. The most frequent word is about 6% of all words.
+/// Random documents of made-up words, which are identified by numbers. As in natural text, word frequencies follow
+/// Zipf's law approximately: the words from `2^i - 1` to `2^(i + 1) - 2` form an octave. All octaves are equally
+/// frequent, and so are the words of an octave. The most frequent word is about 6% of all words.
 ///
 /// The seed and the number of a document determine its words. So an original is generated again for each copy, and no
 /// document is kept in memory.
@@ -38,7 +39,7 @@ pub(crate) struct RandomDocuments {
 /// A random document.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct RandomDocument {
-    /// Number of the document, from 0.
+    /// Position of the document in the output, from 0.
     pub(crate) id: u64,
     /// Sentences of words in ASCII letters.
     pub(crate) text: String,
@@ -50,7 +51,7 @@ pub(crate) struct RandomDocument {
 /// The original of a copy, and the similarity to it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct CopySource {
-    /// Number of the original.
+    /// Id of the original.
     #[serde(rename = "of")]
     pub(crate) original: u64,
     /// Exact Jaccard similarity of the two sets of word 3-grams.
@@ -148,8 +149,8 @@ fn below(end: u64, state: &mut u64) -> u64 {
     ((u128::from(random(state)) * u128::from(end)) >> 64) as u64
 }
 
-/// Draws the number of a word. First draws one of the 16 octaves, all equally likely; octave `i` has the numbers from
-/// `2^i - 1` to `2^(i + 1) - 2`.
+/// Draws a random word and returns the number that identifies it. First draws one of the 16 octaves, all equally
+/// likely. Octave `i` has the words from `2^i - 1` to `2^(i + 1) - 2`.
 fn random_word(state: &mut u64) -> u32 {
     let drawn = random(state);
     let octave = 1 << ((drawn >> 32) % u64::from(WORD_BITS));

@@ -51,7 +51,7 @@ struct FingerprintsArgs {
     /// The seed of the random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Codec of the store's tables
+    /// Codec that compresses the fingerprints in the store's table
     #[arg(long, default_value_t = Codec::FirstDifference)]
     codec: Codec,
     /// Also write N queries: half are stored fingerprints with up to 3 bits flipped, half are random

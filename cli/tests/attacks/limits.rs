@@ -27,7 +27,7 @@ fn no_file_may_grow_large() {
     run_under_limit(2, 1, |random| format!("ulimit -f {}", 1 << random.below(9)));
 }
 
-/// A failed `build --force` leaves the old store unchanged. Its logs have inserts and deletes.
+/// A failed `build --force` leaves the old store unchanged. The old store has logs with inserts and deletes.
 #[test]
 fn a_failed_build_leaves_the_old_store() {
     let folder = TestFolder::new();

@@ -1,4 +1,6 @@
-"""Partitioning of rows by their place: each place of a join, or each bucket, gets its own Spark partition.
+"""Partitioning of rows by the column ``place``: all rows with the same place go to one Spark partition, which has no other rows.
+
+A place is the number of one part of one table of a join, or of a bucket (`simstore.JoinParts`).
 
 Spark chooses the partition of a row by the hash of its key. If places were the keys, some partitions would be empty and others would have
 two places. So each place has a key whose hash selects the partition with the number of the place.

@@ -40,7 +40,7 @@ class ReferenceStores:
     def common_profile(self, profile: simstore.Profile | str | None) -> simstore.Profile | str | None:
         """Returns `profile`; if it is None, the profile of the stores, or None without stores.
 
-        Raises an error if a store has another profile or width, or is a store of similar documents.
+        Raises an error if a store has another profile or width, or compares texts by similarity, not by fingerprints.
         """
         common = simstore.Profile(profile) if isinstance(profile, str) else profile
         for path in self.paths:

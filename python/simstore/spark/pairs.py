@@ -132,7 +132,10 @@ def pack_by_bucket(values: DataFrame, join_parts: simstore.JoinParts, buckets: i
 
 
 def scatter_to_places(packed: DataFrame, join_parts: simstore.JoinParts) -> DataFrame:
-    """Sends packed fingerprints from their buckets to the places of the join, with one partition for each place."""
+    """Sends packed fingerprints from their buckets to the places of the join (one for each part of each table).
+
+    The result has one partition for each place.
+    """
     places = join_parts.tables * join_parts.parts
     return _partitioning.repartition_by_place(packed, partial(joining.scatter, parts=join_parts), places, SENT)
 

@@ -1,9 +1,9 @@
 """Join of fingerprints in many tasks: all near pairs, or clusters. `simstore.JoinParts` describes the join.
 
 The steps are `pack`, then `scatter`, then `near` for pairs or `connect` for clusters. `pack` groups fingerprints into *buckets* by a hash:
-equal fingerprints are in the same bucket. `scatter` distributes them to the *places* of the join. After each of these two steps, send the
-rows with the same ``place`` to one task. `merge` merges the forests that `connect` yields, in one or more rounds. One task then calls
-`members` on all remaining forests.
+equal fingerprints are in the same bucket. `scatter` distributes them to the *places* of the join: a place is one part of one
+table. After each of these two steps, send the rows with the same ``place`` to one task. `merge` merges the forests that `connect`
+yields, in one or more rounds. One task then calls `members` on all remaining forests.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ def _merge_forests(batches: Iterable[pa.RecordBatch], bits: int) -> simstore.For
 
 
 def _group_by_place(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.ChunkedArray, pa.ChunkedArray]]:
-    """Yields each place or bucket with its packed fingerprints and repeated fingerprints."""
+    """Yields each place or bucket with its packed fingerprints, and with those of them that occur several times, also packed."""
     # With the schema, because the iterator may be empty.
     table = sort_packed(pa.Table.from_batches([_with_repeated(batch) for batch in batches], SENT), SENT.names)
     places = table.column("place")

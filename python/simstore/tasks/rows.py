@@ -184,14 +184,14 @@ def _concat_batches(batches: Iterable[pa.RecordBatch], names: list[str]) -> Iter
 
 
 def _bucket_positions(spread: pa.Table) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """Returns the positions of all buckets in one array, and the end of each bucket. `spread` is a result of `JoinParts.spread`."""
+    """Returns the positions in a result of `JoinParts.spread` as one array, bucket after bucket, and the end of each bucket."""
     positions = spread.column("positions")
     lengths = pc.list_value_length(positions).to_numpy()
     return positions.combine_chunks().flatten().to_numpy(), np.cumsum(lengths, dtype=np.int64)
 
 
 def _values_by_bucket(values: pa.Array, spread: pa.Table) -> pa.ListArray:
-    """Returns the values at the positions of each bucket, as one list for each bucket."""
+    """Returns one list for each bucket of `spread`: the values at the positions of the bucket."""
     positions, ends = _bucket_positions(spread)
     offsets = pa.array(np.concatenate([[0], ends]), pa.int32())
     return pa.ListArray.from_arrays(offsets, values.take(pa.array(positions)))

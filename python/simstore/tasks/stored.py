@@ -94,7 +94,7 @@ def most_similar(
     ----------
     batches : iterable of pyarrow.RecordBatch
     paths : sequence of str
-        Paths of stores of similar documents.
+        Paths of stores that find documents by similarity (see `simstore.SimilarStore`).
     similar : float
         Similarity threshold. It must be at least the threshold of each store.
     text, into : str

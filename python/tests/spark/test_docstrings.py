@@ -7,7 +7,7 @@ import pytest
 
 
 def public_items():
-    """Returns public items by name, or none if Spark is missing, which other tests report."""
+    """Returns public items by name, or none if Spark is missing. Other tests report that it is missing."""
     try:
         from simstore import spark as module
     except ImportError:

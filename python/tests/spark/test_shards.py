@@ -219,7 +219,7 @@ def test_an_executor_killed_while_it_queries(spark, tmp_path, where):
 
 
 def copying_fetch(local, path):
-    """A hook as users write it: copies a remote path to a local folder for this executor. Copying a shard twice fails."""
+    """Hook for the option `fetch`: copies a path to a local folder for this executor. Fails if a shard is copied twice."""
     copy = local / f"{os.getppid()}-{pathlib.Path(path).name}"
     if path.endswith(".json"):
         shutil.copy(path, copy)

@@ -11,10 +11,12 @@ use crate::codec::Coding;
 use crate::fingerprint::Fingerprint;
 use crate::simd::MAX_POSITIONS;
 
-/// Maximum number of differing bits that a near symbol codes, without the highest differing bit.
+/// Maximum number of differing bits whose positions a tail can have. The highest differing bit is not counted: the
+/// symbol itself has its position.
 /// `benches/history/all-differences.md` has the measurements for this choice.
 pub(super) const MAX_DIFFERING: u32 = MAX_POSITIONS;
-/// Width in bits of the tail's field for the distance from the predecessor back to the earlier fingerprint.
+/// Width in bits of the distance back that a tail can have: from the predecessor back to the earlier fingerprint
+/// that this one is coded relative to.
 const BACK_BITS: u32 = 4;
 /// Number of preceding fingerprints, any of which a fingerprint can be coded relative to.
 pub(crate) const WINDOW: usize = 1 << BACK_BITS;
@@ -41,7 +43,7 @@ pub(super) enum DeltaSymbol {
 }
 
 impl DeltaSymbol {
-    /// Returns the symbol with the given number in the alphabet. The alphabet depends on the fingerprints' width, `bits`.
+    /// Returns the symbol with the index `number` in the alphabet for fingerprints of `bits` bits.
     pub(super) fn from_number(number: u32, bits: u32) -> DeltaSymbol {
         let (form, h) = (number / bits, number % bits);
         match form.checked_sub(1) {
@@ -63,7 +65,7 @@ impl DeltaSymbol {
         }
     }
 
-    /// Returns the gap symbol for `next` and its predecessor `previous`.
+    /// Returns the symbol that codes `next` by its numeric difference to its predecessor `previous`.
     pub(super) fn from_gap<F: Fingerprint>(previous: F, next: F) -> DeltaSymbol {
         DeltaSymbol::Gap { h: top_bit(next.wrapping_sub(previous)) }
     }
@@ -81,7 +83,8 @@ impl DeltaSymbol {
         })
     }
 
-    /// Returns the width in bits of each bit position in the tail, and the number of bit positions. Both are 0 for a gap.
+    /// Returns the width in bits of each bit position in the tail, and the number of bit positions. Both are 0 for a
+    /// gap symbol.
     pub(super) fn position_fields(self) -> (u32, u32) {
         match self {
             DeltaSymbol::Gap { .. } => (0, 0),
@@ -143,8 +146,9 @@ impl From<DeltaCoding> for Coding {
 /// Returns the coding of `next` with the lowest price, or `None` if no symbol for `next` has a price.
 ///
 /// `before` has the fingerprints before `next` in its span, at least one; only the last [`WINDOW`] are examined. `price`
-/// takes a symbol's number and the symbol. It returns the size of the code word and the tail, in any unit, or `None` if the
-/// symbol has no code word. If several codings have the same price, the first one is chosen: the gap, then the nearest.
+/// takes a symbol's index in the alphabet and the symbol. It returns the size of the code word and the tail, in any
+/// unit, or `None` if the symbol has no code word. Among codings with the same price, the gap symbol comes first,
+/// then the fingerprint nearest before `next`.
 pub(super) fn cheapest_coding<F: Fingerprint>(
     before: &[F],
     next: F,

@@ -122,7 +122,8 @@ impl WordDecoder {
     }
 }
 
-/// The decoded steps from earlier fingerprints to the eight fingerprints of a group, for any width of the fingerprints.
+/// Says how to compute each of eight fingerprints from an earlier fingerprint ([`Deltas8`]), for fingerprints of 64
+/// or 128 bits.
 pub(super) struct GroupDeltas {
     deltas: Deltas8,
     /// High halves of `deltas.add`, for fingerprints of 128 bits.
@@ -165,7 +166,7 @@ impl GroupDeltas {
         }
     }
 
-    /// Reads the tails again for fingerprints of 128 bits, and sets both halves of each step.
+    /// Reads the tails again for fingerprints of 128 bits, and sets both halves of `add` and `flip`.
     #[inline(always)]
     fn reread_wide<F: Fingerprint>(&mut self, words: WordGroup8<'_>) {
         for (i, &word) in words.words.iter().enumerate() {
@@ -205,7 +206,7 @@ pub(super) struct SpanReader<'a, F> {
     /// Bit position where the next tail ends. Tails are stored backward, so this is where the previous tail starts.
     pub(super) tail: usize,
     value: F,
-    /// The last [`WINDOW`] fingerprints. Fingerprint number n of the span is at index n modulo [`WINDOW`].
+    /// The last [`WINDOW`] fingerprints. Fingerprint n of the span, counted from 0, is at index n modulo [`WINDOW`].
     recent: [F; WINDOW],
     number: usize,
 }
@@ -232,7 +233,7 @@ impl<'a, F: Fingerprint> SpanReader<'a, F> {
         if unknown == 0 { Ok(()) } else { Err(Damage::CodeWord) }
     }
 
-    /// Returns the next fingerprint, number `i` of the eight whose tails were read last.
+    /// Returns the next fingerprint. `i` (0 to 7) is its index among the eight whose tails were read last.
     #[inline(always)]
     pub(super) fn next_fingerprint(&mut self, deltas: &GroupDeltas, i: usize) -> F {
         let back = deltas.deltas.back[i] as usize;

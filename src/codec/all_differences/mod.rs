@@ -1,5 +1,5 @@
-//! The codec `all-differences`. If a fingerprint differs from an earlier one in few bits, it codes the positions of all
-//! these bits. Other codecs code only the position of the first one.
+//! The codec `all-differences`. If a fingerprint differs from an earlier one in few bits, this codec stores the
+//! positions of all these bits. Other codecs store only the position of the first one.
 //!
 //! Blocks and spans have the layout of `first-difference`, but there are more symbols (`alphabet.rs`). A code word
 //! determines the fields of its tail. Code word and tail together give the difference between a fingerprint and one of
@@ -74,7 +74,7 @@ impl AllDifferences {
         (1..span.len()).map(|i| self.choose_coding(&span[i.saturating_sub(WINDOW)..=i])).collect()
     }
 
-    /// Returns the size of the code words and the tails of these codings, in bits.
+    /// Returns the total size in bits of the code words and the tails of the codings `coded`.
     fn data_bits<F: Fingerprint>(&self, coded: &[DeltaCoding]) -> usize {
         let bits = |&DeltaCoding { symbol, .. }: &DeltaCoding| {
             self.code.length(symbol.number(F::BITS)) + symbol.tail_len()
@@ -101,8 +101,8 @@ impl AllDifferences {
     }
 
     /// Reads the codings of a block whose `fingerprints` have been decoded. Returns a list for each span, without the span's
-    /// first fingerprint. Returns an error if a symbol is not the one that its fingerprints imply: no conforming writer
-    /// writes such a block.
+    /// first fingerprint. Returns an error if a code word does not match the two fingerprints that it relates: no
+    /// conforming writer writes such a block.
     fn read_codings<F: Fingerprint>(
         &self,
         block: &[u8],
@@ -135,7 +135,7 @@ impl AllDifferences {
         fingerprints.chunks(self.spans.span_len).enumerate().map(read_span).collect()
     }
 
-    /// Decodes `N` consecutive spans of equal length at once. `first` is the number of the first span.
+    /// Decodes `N` consecutive spans of equal length at once. `first` is the index of the first span in the block.
     #[inline(always)]
     fn decode_spans<F: Fingerprint, const N: usize>(
         &self,

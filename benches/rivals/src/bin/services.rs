@@ -40,7 +40,7 @@ trait Service {
     fn wait_for_background(&mut self) -> Result<()>;
 }
 
-/// Returns a block of 16 bits. Block 0 has the lowest bits.
+/// Returns the block of 16 bits with index `number`. Block 0 has the lowest bits.
 fn block(fingerprint: u64, number: u8) -> u16 {
     (fingerprint >> (16 * number)) as u16
 }
@@ -49,7 +49,7 @@ fn is_near(a: u64, b: u64) -> bool {
     (a ^ b).count_ones() <= DISTANCE
 }
 
-/// Key of an entry: the number of a block, the 16 bits of this block, and the fingerprint with its id.
+/// Key of an entry: the index of a block, the 16 bits of this block, the fingerprint, and the id.
 type BlockKey = (u8, u16, u64, u64);
 const BLOCKS_TABLE: TableDefinition<BlockKey, ()> = TableDefinition::new("blocks");
 

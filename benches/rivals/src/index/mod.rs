@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use crate::data::FingerprintSource;
 use crate::index_spec::IndexSpec;
 
-/// Queries in a chunk that one thread runs.
+/// Number of queries in a chunk. Threads take one chunk at a time.
 const QUERY_CHUNK_LEN: usize = 64;
 
 /// Index of fingerprints, built for one distance.
@@ -63,7 +63,7 @@ pub(crate) trait HammingIndex: Sync {
 
 /// Runs queries of an index one by one.
 pub(crate) trait Searcher {
-    /// Returns the number of matches, by the fastest call of the index. This call is timed.
+    /// Returns the number of matches, by the fastest query method that the index has. This call is timed.
     fn count(&mut self, query: u64) -> usize;
 
     /// Returns the matching fingerprints in any order, to compute the recall.

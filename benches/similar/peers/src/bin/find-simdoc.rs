@@ -6,7 +6,7 @@ use std::error::Error;
 use find_simdoc::JaccardSearcher;
 use simstore_peers::{CorpusDocument, DedupTask};
 
-/// Chunks of a sketch, 64 bits each. This is the default of find-simdoc's own program.
+/// Number of 64-bit chunks in a document's sketch. This is the default of find-simdoc's own program.
 const CHUNKS: usize = 8;
 
 fn main() -> Result<(), Box<dyn Error>> {

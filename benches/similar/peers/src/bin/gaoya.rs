@@ -11,7 +11,7 @@ use simstore_peers::{CorpusDocument, DedupTask};
 
 /// Number of hashes of a signature.
 const HASHES: usize = 256;
-/// Documents in a batch, whose signatures are computed in parallel.
+/// Number of documents in a batch. The signatures of a batch are computed in parallel.
 const BATCH_DOCUMENTS: usize = 1 << 12;
 
 /// Index with the container that takes the least memory if most buckets have one document.
