@@ -25,7 +25,7 @@ pub fn format_bytes(count: u64) -> String {
     if unit == "bytes" { format!("{count} bytes") } else { format!("{value:.1} {unit}") }
 }
 
-/// Formats two different numbers of bytes in one unit, with enough decimals to make the texts differ.
+/// Formats two different numbers of bytes in the same unit, with enough decimals to make the texts differ.
 pub fn format_distinct_bytes(a: u64, b: u64) -> [String; 2] {
     let (mut divisor, mut unit) = (1.0, "bytes");
     for larger in ["KiB", "MiB", "GiB", "TiB", "PiB"] {
@@ -75,7 +75,7 @@ pub fn parse_bytes(text: &str) -> Option<u64> {
     parse_scaled(number, 1024).filter(|&bytes| bytes > 0)
 }
 
-/// Parses a number with an optional suffix K, M, G (or B), or T, which are the powers 1 to 4 of `thousand`.
+/// Parses a number with an optional suffix. K, M, G (or B), and T mean the first to fourth power of `thousand`.
 ///
 /// Returns `None` if the text is not such a number, or if the result is not an integer or overflows.
 pub fn parse_scaled(text: &str, thousand: u64) -> Option<u64> {

@@ -5,8 +5,8 @@ use std::io::{self, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Something that the user should know about the input although it is no error: a skipped file, or a guess
-/// about a file.
+/// Something about the input that the user should know although it is no error: a skipped file, or a guess about a
+/// file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReadDiagnostic {
     /// Skipped a file of a folder, or a member of an archive: no document format has its extension.
@@ -16,8 +16,8 @@ pub enum ReadDiagnostic {
     JsonWithoutText,
     /// Skipped a file of fingerprints in a folder of documents.
     FingerprintFile,
-    /// Skipped a file or folder that is read under another path. This path is a link, a hard link, or was
-    /// given twice.
+    /// Skipped a path because its file or folder is read under another path. The skipped path is a link or a hard link,
+    /// or was given twice.
     DuplicatePath,
     /// Skipped a link whose target does not exist.
     DanglingLink,
@@ -31,13 +31,14 @@ pub enum ReadDiagnostic {
     DetectedDelimiter(char),
     /// Read a text in this encoding, which was guessed: the text is not UTF-8 and declares no encoding.
     DetectedEncoding(&'static str),
-    /// Cleaning removed more than half of the words of a document that is not HTML.
+    /// Removing tags and comments, as from HTML, removed more than half of the words of a document that is not HTML.
     MostWordsRemoved,
 }
 
-/// Counters of a reader of files. Other threads may read them at any time.
+/// Counters of what a reader of files has read so far. Other threads may read the counters at any time.
 ///
-/// [`input_files`](crate::input_files) returns all files with their sizes, to compare the counters with.
+/// The totals to compare them with can be computed from [`input_files`](crate::input_files), which returns all files
+/// with their sizes.
 #[derive(Debug, Default)]
 pub struct ReadProgress {
     bytes: AtomicU64,
@@ -46,7 +47,7 @@ pub struct ReadProgress {
 }
 
 impl ReadProgress {
-    /// Bytes read from the files on disk, before decompression.
+    /// Number of bytes read from the files on disk, before decompression.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }

@@ -1,5 +1,4 @@
-//! Documents beyond the limits, in each format: they are refused with their position and advice, and never
-//! held in memory.
+//! Tests of documents that are longer than the limit, in each format: they are refused with their position and advice.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -10,7 +9,7 @@ use simstore_io::{Document, DocumentOptions, documents};
 
 use crate::{COMPRESSIONS, TempFolder, gzip};
 
-/// Memory budget in bytes; a document may then have 1.25 MiB.
+/// Memory budget of the tests in bytes. With this budget, a document may have 1.25 MiB.
 const MEMORY: u64 = 20 << 20;
 const LIMIT_MESSAGE: &str =
     "longer than the limit of 1310720 bytes for one document, with 20.0 MiB of memory; raise option `memory`";
@@ -20,7 +19,7 @@ fn read(path: &Path, memory: Option<u64>) -> Vec<Result<Document>> {
     documents(&[path.to_path_buf()], &options).collect()
 }
 
-/// Returns the reason, path, and line of the error for the only refused document.
+/// Reads a file in which exactly one document is refused. Returns the reason, path, and line of this error.
 #[track_caller]
 fn refused(path: &Path, memory: Option<u64>) -> (String, PathBuf, u64) {
     let mut bad = read(path, memory).into_iter().filter_map(Result::err);
@@ -29,7 +28,7 @@ fn refused(path: &Path, memory: Option<u64>) -> (String, PathBuf, u64) {
     (reason, path, line)
 }
 
-/// Returns a text of different words with about this length in bytes.
+/// Returns a text of different words, with a length of about `bytes` bytes.
 fn long(bytes: usize) -> String {
     (0..)
         .map(|word| format!("word{word} "))
@@ -98,7 +97,8 @@ fn documents_that_are_too_long_for_the_memory_are_refused_in_every_format() {
     assert!(reason == LIMIT_MESSAGE && named == path.join("long.txt"), "{reason}");
 }
 
-/// `max_bytes` is smaller than the limit from the memory budget, so the error names its option.
+/// If `max_bytes` is smaller than the limit that follows from the memory budget, the error advises to raise the option
+/// `max_document`.
 #[test]
 fn the_lesser_limit_counts() {
     let folder = TempFolder::new();

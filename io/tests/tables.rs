@@ -43,7 +43,7 @@ fn columns_by_name() {
     );
 }
 
-/// Returns a table as any program might write it, and the ids and texts of its rows.
+/// Returns a random table with quotes and newlines, as other programs write them, and the ids and texts of its rows.
 fn table(random: &mut Random, delimiter: char) -> (String, Vec<(String, String)>) {
     const PIECES: [&str; 12] =
         ["a", "bc", "\"", "\"\"", ",", "\t", "\n", "\r\n", " ", "中文", "", "\u{1f600}"];

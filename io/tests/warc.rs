@@ -7,7 +7,7 @@ use simstore_io::{Document, DocumentFormat, DocumentOptions, ReadDiagnostic, doc
 
 use crate::{COMPRESSIONS, TempFolder, bad_line, gzip};
 
-/// Returns a record of a web archive.
+/// Returns a record of a web archive, with the `WARC-Type` `kind` and the content `block`.
 fn record(kind: &str, uri: &str, content_type: &str, block: &[u8]) -> Vec<u8> {
     let head = format!(
         "WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Target-URI: {uri}\r\nWARC-Date: 2024-05-0{}T00:00:00Z\r\n\
@@ -26,7 +26,7 @@ fn response(uri: &str, status: u16, headers: &str, body: &[u8]) -> Vec<u8> {
 
 const HTML: &str = "Content-Type: text/html";
 
-/// Returns an archive with every type of record, and the documents in it.
+/// Returns a web archive with records of many types, and the ids and texts of the documents in it.
 fn archive() -> (Vec<u8>, Vec<(&'static str, &'static str)>) {
     let gbk = encoding_rs::GBK.encode("相似的文档").0.into_owned();
     let bytes = [

@@ -11,7 +11,7 @@ fn options(encoding: &str) -> DocumentOptions {
     DocumentOptions { encoding: encoding.parse().unwrap(), ..DocumentOptions::default() }
 }
 
-/// Writes all documents of the files.
+/// Writes all documents of the files by a [`DocumentWriter`], and returns the output.
 fn copy(paths: &[PathBuf], encoding: &str) -> Result<Vec<u8>> {
     let mut writer = DocumentWriter::new(Vec::new());
     for record in records(paths, &options(encoding)) {
@@ -20,7 +20,7 @@ fn copy(paths: &[PathBuf], encoding: &str) -> Result<Vec<u8>> {
     writer.finish()
 }
 
-/// Writes all documents of a file, with the clusters 0, none, 2, none, ...
+/// Writes all documents of a file, annotated with the clusters 0, none, 2, none, ..., and returns the output.
 fn annotate(path: &Path, encoding: &str, field: &str) -> Result<Vec<u8>> {
     let mut writer = DocumentWriter::new(Vec::new());
     for (at, record) in records(&[path.to_path_buf()], &options(encoding)).enumerate() {

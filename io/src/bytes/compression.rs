@@ -1,4 +1,4 @@
-//! Decompresses files; detects the compression by name or by the first bytes.
+//! Decompresses files, and detects their compression by the file name or by the first bytes.
 
 use std::fmt;
 use std::io::{self, BufRead, Read};
@@ -12,14 +12,14 @@ use liblzma::stream::{self, CONCATENATED, Stream};
 use crate::bytes::length_limit::MORE_MEMORY_ADVICE;
 use crate::numbers::format_bytes;
 
-/// Number of bytes needed to detect the compression of a file.
+/// Number of bytes at the start of a file that are examined to detect its compression.
 pub(crate) const MAGIC_BYTES: usize = 10;
 
-/// Size of the largest accepted zstd window: the logarithm, base 2, of its number of bytes. `zstd --long=31`
-/// writes windows of 2^31 bytes.
+/// Base-2 logarithm of the size, in bytes, of the largest zstd window that is accepted. `zstd --long=31` writes
+/// windows of 2^31 bytes.
 pub(crate) const ZSTD_WINDOW_LOG: u32 = if usize::BITS < 64 { 30 } else { 31 };
 
-/// Compression of a file.
+/// Compression of an input or output file as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     /// Not compressed, or compressed inside the format, as Parquet is.
@@ -35,7 +35,8 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// Returns the compression that the last extension of a file name implies.
+    /// Returns the compression that the last extension of a file name implies. Returns [`Compression::None`] for
+    /// other extensions.
     pub fn from_name(path: &Path) -> Compression {
         let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
         match extension.as_deref() {
@@ -47,7 +48,8 @@ impl Compression {
         }
     }
 
-    /// Detects the compression by the first [`MAGIC_BYTES`] bytes of a file.
+    /// Detects the compression by the first [`MAGIC_BYTES`] bytes of a file. Returns [`Compression::None`] if no
+    /// signature matches.
     pub(crate) fn from_head(head: &[u8]) -> Compression {
         match head {
             [0x1f, 0x8b, 8, ..] => Compression::Gzip,
@@ -65,8 +67,8 @@ impl Compression {
         }
     }
 
-    /// Returns a reader that decompresses `raw`. A gzip, bzip2, or xz file may be a concatenation of compressed
-    /// members: their contents are returned one after the other.
+    /// Returns a reader that decompresses `raw`. If `raw` is a concatenation of compressed files (*members*), the
+    /// reader returns the contents of all members one after the other.
     ///
     /// After an error, a gzip reader can be read further: it continues with the next member after the damage.
     /// If decompression needs more than `memory` bytes, the reader returns an error of the kind
@@ -93,15 +95,15 @@ impl Compression {
     }
 }
 
-/// Returns the size of the largest zstd window that can be decoded in `memory` bytes: the logarithm, base 2, of
-/// its number of bytes.
+/// Returns the base-2 logarithm of the size, in bytes, of the largest zstd window that can be decoded within
+/// `memory` bytes.
 pub(crate) fn zstd_window_log(memory: Option<u64>) -> u32 {
     // The other half is for the decoder's further buffers.
     memory.map_or(ZSTD_WINDOW_LOG, |memory| (memory.max(1 << 12) / 2).ilog2().min(ZSTD_WINDOW_LOG))
 }
 
-/// A decompressing reader. If decompression needs more than `memory` bytes, its error advises the user to raise
-/// the option `memory`.
+/// A decompressing reader. If decompression needs more than `memory` bytes, the reader returns an error that advises
+/// the user to raise the option `memory`.
 pub(crate) struct MemoryLimitedReader<R> {
     pub(crate) inner: R,
     pub(crate) memory: Option<u64>,
@@ -141,7 +143,8 @@ impl fmt::Display for Compression {
     }
 }
 
-/// Skips zero bytes, with which tapes and some tools pad a member. Returns false at the end of the file.
+/// Skips the zero bytes between two compressed members: tapes and some tools pad members with zeros. Returns false
+/// at the end of the file.
 fn skip_zeros(raw: &mut impl BufRead) -> io::Result<bool> {
     loop {
         let bytes = raw.fill_buf()?;
@@ -157,7 +160,7 @@ fn skip_zeros(raw: &mut impl BufRead) -> io::Result<bool> {
     }
 }
 
-/// Decompressing reader of a bzip2 file with any number of members.
+/// Decompressing reader of a bzip2 file, which may be a concatenation of several compressed members.
 struct Bzip2Members<R> {
     member: Option<BzDecoder<R>>,
 }
@@ -178,7 +181,7 @@ impl<R: BufRead> Read for Bzip2Members<R> {
     }
 }
 
-/// A reader to which bytes can be put back. They are returned before the rest of `raw`.
+/// A reader that returns first the `bytes` that were put back, and then the bytes of `raw`.
 struct PushbackReader<R> {
     bytes: Vec<u8>,
     raw: R,
@@ -206,7 +209,8 @@ impl<R: BufRead> BufRead for PushbackReader<R> {
     }
 }
 
-/// Decompressing reader of a gzip file with any number of members.
+/// Decompressing reader of a gzip file, which may be a concatenation of several compressed members. After damage,
+/// it continues with the next member.
 struct GzipMembers<R> {
     member: Option<GzDecoder<PushbackReader<R>>>,
     /// The compressed input between two members; `None` while the decoder `member` owns it.
@@ -220,7 +224,7 @@ impl<R: BufRead> GzipMembers<R> {
         GzipMembers { member: Some(GzDecoder::new(raw)), raw: None, is_damaged: false }
     }
 
-    /// Skips to the next bytes that may begin a member. Returns false at the end of the file.
+    /// Skips damaged data up to the next bytes that may begin a gzip member. Returns false at the end of the file.
     fn find_member(raw: &mut PushbackReader<R>) -> io::Result<bool> {
         let is_start = |header: &[u8]| header[..3] == [0x1f, 0x8b, 8] && header[3] & 0xe0 == 0;
         // The last skipped bytes: a header may begin in them and continue in the next buffer.

@@ -1,4 +1,4 @@
-//! Compresses output.
+//! A writer that compresses output in any of the supported formats.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -43,7 +43,7 @@ impl<W: Write> fmt::Debug for Compressor<W> {
 }
 
 impl<W: Write> Compressor<W> {
-    /// Creates a writer with a compression.
+    /// Creates a writer that passes the compressed bytes to `write`.
     ///
     /// # Errors
     /// If the encoder cannot be allocated.
@@ -67,7 +67,7 @@ impl<W: Write> Compressor<W> {
     }
 
     /// Ends the current gzip member, so that the following data can be decompressed without the data before
-    /// it. Web archives have one member for each record. Does nothing for other compressions.
+    /// it. In a compressed web archive, each record is a member. For other compressions, this does nothing.
     ///
     /// # Errors
     /// If buffered data cannot be written.
@@ -80,7 +80,7 @@ impl<W: Write> Compressor<W> {
         Ok(())
     }
 
-    /// Writes buffered data and returns the output.
+    /// Ends the compressed data, and returns the writer that [`Compressor::new`] was given.
     ///
     /// # Errors
     /// If the data cannot be written.

@@ -16,10 +16,12 @@ const DETECTION_BYTES: usize = 1 << 20;
 /// Lines count as UTF-8 if they have at most one malformed character in this many bytes. A single malformed
 /// character is accepted even in fewer bytes.
 const LINE_BYTES_PER_ERROR: u64 = 8192;
-/// Like [`LINE_BYTES_PER_ERROR`], for a text file or web page that declares no encoding. If it has more malformed
-/// characters, its encoding is guessed, whereas lines are refused.
+/// A text file or web page that declares no encoding counts as UTF-8 if it has at most one malformed character in
+/// this many bytes. A single malformed character is accepted even in fewer bytes. If there are more, the encoding is
+/// guessed.
 const TEXT_BYTES_PER_ERROR: u64 = 256;
-/// HTML must declare its encoding within this many bytes. The standard says 1,024; many pages exceed this.
+/// Number of bytes at the start of an HTML page that are searched for a declaration of the encoding. The HTML
+/// standard allows 1,024 bytes, but many pages exceed this.
 const DECLARATION_BYTES: usize = 4096;
 
 /// Encoding of the input. Malformed bytes are replaced by U+FFFD and counted.
@@ -30,8 +32,8 @@ const DECLARATION_BYTES: usize = 4096;
 ///
 /// `auto` is UTF-8, unless most non-ASCII characters of a text file or web page are malformed. Then the
 /// encoding declared by HTTP or by a `<meta>` tag is used. If none is declared, a few malformed bytes are
-/// replaced and counted. If there are many, the encoding is guessed. In lines and tables, `auto` does not
-/// guess: if they are not nearly UTF-8, reading ends with an error that names the likely encoding.
+/// replaced and counted; if there are many malformed bytes, the encoding is guessed. In lines and tables, `auto` does
+/// not guess: if they are not nearly UTF-8, reading ends with an error that names the likely encoding.
 ///
 /// ```
 /// use simstore_io::Encoding;
@@ -44,12 +46,12 @@ const DECLARATION_BYTES: usize = 4096;
 pub struct Encoding(pub(crate) Option<&'static Charset>);
 
 impl Encoding {
-    /// UTF-8, or detected from the bytes.
+    /// The encoding `auto`: UTF-8, unless the text shows or declares another encoding.
     pub const AUTO: Encoding = Encoding(None);
-    /// UTF-8.
+    /// UTF-8, without detection of other encodings.
     pub const UTF_8: Encoding = Encoding(Some(UTF_8));
 
-    /// Name of the encoding in the standard, or `auto`.
+    /// Name of the encoding in the WHATWG Encoding Standard, or `auto`.
     pub fn name(self) -> &'static str {
         self.0.map_or("auto", Charset::name)
     }
@@ -87,12 +89,13 @@ impl FromStr for Encoding {
     }
 }
 
-/// A decoded text, and the number of malformed sequences that U+FFFD replaces in it. Valid UTF-8 is borrowed.
+/// A decoded text, and the number of malformed byte sequences in the input, which became U+FFFD. Valid UTF-8 is
+/// borrowed from the input.
 pub(crate) type DecodedText<'b> = (Cow<'b, str>, u64);
 
 /// Decodes a whole text, without its byte order mark. Also returns the encoding if it was guessed.
 ///
-/// `declared` is the encoding that HTTP declares. HTML may declare another one.
+/// `declared` is the name of the encoding in the HTTP headers. It takes precedence over a declaration in the HTML.
 pub(crate) fn decode_text<'b>(
     bytes: &'b [u8],
     encoding: Encoding,
@@ -139,7 +142,8 @@ fn choose_charset(
     }
 }
 
-/// Decodes the first bytes of a UTF-16 text to UTF-8. Returns `None` for other encodings and for binary data.
+/// Converts the first bytes of a file from UTF-16 to UTF-8. Returns `None` if the bytes are in another encoding or
+/// binary.
 pub fn utf16_head_to_utf8(head: &[u8]) -> Option<Vec<u8>> {
     let (charset, mark) = match Charset::for_bom(head) {
         Some((charset, mark)) => (charset, mark),
@@ -153,8 +157,8 @@ pub fn utf16_head_to_utf8(head: &[u8]) -> Option<Vec<u8>> {
     Some(decode(&head[mark..mark + whole], charset).0.into_owned().into_bytes())
 }
 
-/// Detects UTF-16 without a byte order mark, and its byte order. Returns `None` if the bytes are not UTF-16.
-/// UTF-16 without any ASCII character has no zero bytes and is not detected.
+/// Detects UTF-16 without a byte order mark, and its byte order. Returns `None` if the bytes are not UTF-16. Also
+/// returns `None` for UTF-16 without any ASCII character, because it has no zero bytes.
 fn detect_utf16(bytes: &[u8]) -> Option<&'static Charset> {
     if !bytes.contains(&0) || is_utf8_with_zeros(bytes) {
         return None;
@@ -183,8 +187,8 @@ fn detect_utf16(bytes: &[u8]) -> Option<&'static Charset> {
     }
 }
 
-/// Whether the bytes are UTF-8 that contains zeros as control characters: less than one fifth of the bytes at
-/// even offsets are zero, and less than one fifth at odd offsets.
+/// Whether bytes with zeros among them are UTF-8, and not UTF-16. This is so if most characters are well-formed UTF-8,
+/// and if less than one fifth of the bytes at even offsets, and less than one fifth at odd offsets, are zero.
 fn is_utf8_with_zeros(bytes: &[u8]) -> bool {
     let zeros = |first| bytes.iter().skip(first).step_by(2).filter(|&&byte| byte == 0).count();
     let is_utf8 = || match std::str::from_utf8(bytes) {
@@ -199,8 +203,9 @@ fn is_utf8_with_zeros(bytes: &[u8]) -> bool {
     10 * zeros(0).max(zeros(1)) < bytes.len() && is_utf8()
 }
 
-/// Returns the likely encoding of lines that are not UTF-8; `None` if they are UTF-8 with few malformed
-/// characters. `sample` starts at the first non-ASCII byte, after `before` bytes of ASCII.
+/// Returns the likely encoding of lines that are not UTF-8. Returns `None` if the lines are UTF-8 with at most a
+/// few malformed characters. `sample` starts at the first non-ASCII byte of the lines; `before` is the number of
+/// ASCII bytes before it.
 pub(crate) fn detect_non_utf8(sample: &[u8], before: u64) -> Option<Encoding> {
     let (well_formed, malformed) = count_characters(sample);
     let examined = before.min(DETECTION_BYTES as u64) + sample.len() as u64;
@@ -213,13 +218,13 @@ pub(crate) fn detect_non_utf8(sample: &[u8], before: u64) -> Option<Encoding> {
     is_other.then(|| Encoding(Some(detected())))
 }
 
-/// Detects UTF-16 without a byte order mark by the first bytes of a file.
+/// Detects UTF-16 without a byte order mark by the first bytes of a file. Returns `None` for all other files.
 pub fn detect_unmarked_utf16(head: &[u8]) -> Option<Encoding> {
     let charset = if Charset::for_bom(head).is_none() { detect_utf16(head) } else { None };
     charset.map(|charset| Encoding(Some(charset)))
 }
 
-/// Decodes a line, or a part of a line. `auto` is UTF-8.
+/// Decodes a line, or a part of a line. The encoding `auto` counts as UTF-8.
 ///
 /// The encoding must be ASCII-compatible: a byte below 0x30 is always an ASCII character, in particular a
 /// line end, a quote, a comma, or a tab. The second byte of a character is at least 0x40 in GBK and Big5, and
@@ -275,7 +280,8 @@ fn are_rare(malformed: u64, bytes: u64, bytes_per_error: u64) -> bool {
     malformed <= 1 || malformed * bytes_per_error <= bytes
 }
 
-/// Returns the number of well-formed non-ASCII characters of UTF-8, and the number of malformed sequences.
+/// Reads the bytes as UTF-8. Returns the number of well-formed non-ASCII characters, and the number of malformed
+/// byte sequences.
 fn count_characters(bytes: &[u8]) -> (u64, u64) {
     let (mut well_formed, mut malformed) = (0_u64, 0_u64);
     for chunk in bytes.utf8_chunks() {
@@ -296,7 +302,8 @@ fn guess_charset(bytes: &[u8]) -> &'static Charset {
     detector.guess(None, Utf8Detection::Deny)
 }
 
-/// Returns the encoding declared by a `<meta>` tag or an XML declaration near the start of a text.
+/// Returns the encoding that a `<meta>` tag or an XML declaration near the start of a text declares; `None` if there
+/// is no declaration.
 fn declared_by_html(bytes: &[u8]) -> Option<&'static Charset> {
     let head = bytes[..bytes.len().min(DECLARATION_BYTES)].to_ascii_lowercase();
     let tags = head.split(|&byte| byte == b'<').filter_map(|tag| tag.split(|&byte| byte == b'>').next());

@@ -25,18 +25,18 @@ use simstore::{Error, Result};
 const BUFFER_BYTES: usize = 1 << 16;
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// A decompressed input.
+/// An open file whose decompressed bytes are read as lines, as records of fixed length, or as a whole.
 ///
 /// If reading fails, one [`Error::BadInput`] is returned, and the input ends.
 pub struct Input {
     path: Arc<Path>,
     compression: Compression,
     reader: BufReader<Box<dyn Read + Send>>,
-    /// Bytes that were read and do not yet belong to a returned line.
+    /// Bytes that were taken from `reader`, but not yet returned as a line.
     block: BytesMut,
     /// Encoding of the lines.
     encoding: Encoding,
-    /// Byte order mark before the first line, or nothing.
+    /// Byte order mark before the first line; empty if there is none.
     byte_order_mark: &'static [u8],
     /// Number of lines or records read so far.
     line: u64,
@@ -46,13 +46,14 @@ pub struct Input {
     progress_at_open: u64,
     /// Offset in the file, in bytes, at which the input starts: above 0 only for a section.
     start_offset: u64,
-    /// Properties of the input that are needed to read its sections; `None` if it must be read as a whole.
+    /// Properties of the file that readers of its [sections](section) need; `None` if the file must be read from its
+    /// start.
     line_format: Option<section::LineFormat>,
     /// Position in the section, if the input is a section of a file.
     section: Option<SectionCursor>,
 }
 
-/// A reader that returns an earlier error once, and then ends.
+/// A reader that returns the given error at its first call, and then ends.
 struct DeferredError(Option<io::Error>);
 
 impl Read for DeferredError {
@@ -68,7 +69,8 @@ impl fmt::Debug for Input {
 }
 
 impl Input {
-    /// Opens a file, or standard input for `-`. Decompression may take `memory` bytes.
+    /// Opens a file, or standard input if the path is `-`. Decompression may take at most `memory` bytes. If the
+    /// first bytes of a pipe were already read, `read_once` holds them, and the input returns them again.
     pub fn open(
         path: &Path,
         compression: Compression,
@@ -85,8 +87,8 @@ impl Input {
         Input::new(path, compression, raw, memory, progress, progress.bytes())
     }
 
-    /// Opens a member of an archive, which may be compressed on its own. Its bytes are counted by the reader
-    /// of the archive.
+    /// Opens a member of an archive. The member may be compressed on its own. The input does not add the member's
+    /// bytes to `progress`, because the reader of the archive does so.
     pub(crate) fn from_archive_member(
         path: &Path,
         reader: Box<dyn Read + Send>,
@@ -158,8 +160,8 @@ impl Input {
         self.compression != Compression::None
     }
 
-    /// Prepares the input to be read by lines: removes the byte order mark, and converts encodings that are not
-    /// ASCII-compatible to UTF-8.
+    /// Prepares the input to be read by lines in the `requested` encoding. Removes the byte order mark. Converts the
+    /// lines to UTF-8 if their encoding is not ASCII-compatible.
     ///
     /// # Errors
     /// [`Error::BadInput`] for an unreadable input, and for UTF-16 without a byte order mark.
@@ -209,7 +211,8 @@ impl Input {
         self.byte_order_mark
     }
 
-    /// Properties of the input that are needed to read its sections; `None` if it must be read from its start.
+    /// Properties of the file that readers of its [sections](section) need; `None` if the file must be read from its
+    /// start.
     pub(crate) fn line_format(&self) -> Option<section::LineFormat> {
         self.line_format
     }
@@ -222,7 +225,7 @@ impl Input {
     /// Reads the whole input as one document, which starts at line 1.
     ///
     /// # Errors
-    /// See [`Input::read_line`].
+    /// [`Error::BadInput`] if the input is longer than `limit`, or cannot be read.
     pub(crate) fn read_all(&mut self, limit: LengthLimit) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let read = (&mut self.reader).take(limit.bytes as u64 + 1).read_to_end(&mut bytes);
@@ -234,7 +237,8 @@ impl Input {
         Ok(bytes)
     }
 
-    /// Fills `record` with the next bytes. Returns false at the end of the input.
+    /// Reads the next record of fixed length, and fills `record` with its bytes. Returns false at the end of the
+    /// input.
     ///
     /// # Errors
     /// [`Error::BadInput`] if the input ends within the record, or cannot be read.
@@ -260,8 +264,9 @@ impl Input {
         Ok(true)
     }
 
-    /// Visits the next records of `length` bytes that are completely in the buffer, and returns their number.
-    /// This is a fast path: the number may be 0 before the end of the input.
+    /// Passes all complete records of `length` bytes in the read buffer to one call of `visitor`, and consumes them.
+    /// Returns the number of these records. It may be 0 before the end of the input; then
+    /// [`read_record`](Input::read_record) reads the next record.
     ///
     /// # Errors
     /// [`Error::BadInput`] if the input cannot be read.
@@ -285,7 +290,7 @@ impl Input {
         }
     }
 
-    /// Like [`Input::fill`], but after an error in a gzip file, reading continues with the next member.
+    /// Like [`Input::fill`]; but after an error in a gzip file, the next call continues with the next gzip member.
     ///
     /// # Errors
     /// [`Error::BadInput`] if the input cannot be read at this position.
@@ -298,7 +303,7 @@ impl Input {
         Err(self.line_error(failure))
     }
 
-    /// Consumes bytes that [`Input::fill`] returned.
+    /// Consumes the first `bytes` bytes that [`Input::fill`] has returned.
     pub(crate) fn consume(&mut self, bytes: usize) {
         self.reader.consume(bytes);
     }
@@ -308,17 +313,17 @@ impl Input {
         self.progress.add_diagnostic(diagnostic);
     }
 
-    /// Sets the line of the next [`Input::line_error`].
+    /// Sets the number of the line that the next [`Input::line_error`] reports.
     pub(crate) fn set_line(&mut self, line: u64) {
         self.line = line;
     }
 
-    /// Returns an [`Error::BadInput`] for the whole file.
+    /// Returns an [`Error::BadInput`] with this `reason` for the whole file.
     pub fn file_error(&self, reason: &str) -> Error {
         Error::BadInput { path: self.path.to_path_buf(), line: 0, reason: reason.to_owned() }
     }
 
-    /// Returns an [`Error::BadInput`] for the last line that was read.
+    /// Returns an [`Error::BadInput`] with this `reason` for the last line that was read.
     pub fn line_error(&self, reason: String) -> Error {
         Error::BadInput { path: self.path.to_path_buf(), line: self.line, reason }
     }

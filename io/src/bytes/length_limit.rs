@@ -4,17 +4,19 @@ use std::fmt;
 
 use crate::numbers;
 
-/// The length limit of a document is the memory budget divided by this number: parsing and fingerprinting a
-/// document takes several times its length.
+/// The length limit of a document is the memory budget divided by this number, because parsing and fingerprinting
+/// a document takes several times its length.
 const DOCUMENT_MEMORY_DIVISOR: u64 = 16;
-/// Minimum for the length limit of a document, in bytes. A batch has at least this size in any case.
+/// Minimum for the length limit of a document, in bytes. A smaller limit would save little memory, because documents
+/// are processed in batches of at least this size.
 const MIN_DOCUMENT_LIMIT_BYTES: u64 = 1 << 20;
 /// Decompressing a file may take the memory budget divided by this number.
 const DECOMPRESSION_MEMORY_DIVISOR: u64 = 4;
-/// Minimum for the memory limit of decompression, in bytes. All compressions need less at their usual levels.
+/// Minimum for the memory limit of decompression, in bytes. At their usual levels, all compressions need less than
+/// this minimum.
 const MIN_DECOMPRESSION_BYTES: u64 = 16 << 20;
 
-/// End of the message for an error that a larger memory budget would avoid.
+/// Advice at the end of the message for an error that a larger memory budget would avoid.
 pub const MORE_MEMORY_ADVICE: &str = "raise option `memory`";
 
 /// Maximum length of a document or line. `Display` gives the error message for a longer one.
@@ -34,7 +36,7 @@ enum LimitSource {
     Memory(u64),
 }
 
-/// Returns the limit in bytes on the memory to decompress one file, for a memory budget.
+/// Returns the number of bytes that decompressing one file may take, given the memory budget in bytes.
 pub(crate) fn decompression_memory(memory: u64) -> u64 {
     (memory / DECOMPRESSION_MEMORY_DIVISOR).max(MIN_DECOMPRESSION_BYTES)
 }
@@ -51,12 +53,12 @@ impl LengthLimit {
         }
     }
 
-    /// Returns a limit that no option changes.
+    /// Returns a limit of `bytes` bytes that no option changes.
     pub fn fixed(bytes: usize) -> LengthLimit {
         LengthLimit { bytes, source: LimitSource::Format }
     }
 
-    /// Returns this limit, or a limit of `bytes` bytes for a header if that is smaller.
+    /// Returns the limit for the header of a table: `bytes` bytes, or this limit if it is smaller.
     pub(crate) fn with_header_limit(self, bytes: usize) -> LengthLimit {
         if bytes < self.bytes { LengthLimit { bytes, source: LimitSource::Header } } else { self }
     }

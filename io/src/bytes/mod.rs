@@ -1,4 +1,4 @@
-//! Byte streams below the formats: opening, decompression, encodings, lines, sections, and limits.
+//! Opens and decompresses files, decodes them, and reads them by lines or sections, before their format is parsed.
 
 pub(crate) mod compression;
 pub(crate) mod compressor;

@@ -10,10 +10,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::bytes::open_errors::cannot_open;
 use simstore::{Error, Result};
 
-/// State of a job's inputs that can be read only once. Other inputs need no entry.
+/// The inputs of a job that can be read only once, such as standard input and pipes.
 ///
-/// If the first bytes of an input were read to detect its format, they are kept here, and are returned again when
-/// the input is read. [`spool_to`](Self::spool_to) copies an input to a temporary file, so that it can be read
+/// If the first bytes of such an input were read to detect its format, they are kept here, and are returned again
+/// when the input is read. [`spool_to`](Self::spool_to) copies an input to a temporary file, so that it can be read
 /// several times. Dropping the value removes these files.
 #[derive(Default)]
 pub struct ReadOnceInputs {
@@ -33,7 +33,7 @@ impl fmt::Debug for ReadOnceInputs {
     }
 }
 
-/// An open input. `head` contains the bytes that were read ahead, `rest` returns the bytes after them.
+/// An open input. `head` contains the first bytes, which were already read; `rest` returns the bytes after them.
 struct OpenedInput {
     head: Vec<u8>,
     rest: Box<dyn Read + Send>,
@@ -55,7 +55,7 @@ impl OpenedInput {
 }
 
 impl ReadOnceInputs {
-    /// Creates the state for a job whose documents come from an iterator. The path `name` then denotes the
+    /// Creates the value for a job whose documents come from an iterator. The path `name` then denotes the
     /// iterator, also in messages.
     pub fn with_document_stream(name: &str) -> ReadOnceInputs {
         ReadOnceInputs { stream_name: Some(PathBuf::from(name)), ..ReadOnceInputs::default() }
@@ -69,8 +69,8 @@ impl ReadOnceInputs {
         self.spooled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes and returns the input, if its first bytes were read ahead. Otherwise opens its spooled copy, the
-    /// standard input, or the file.
+    /// Removes and returns the open input, if its first bytes were already read. Otherwise opens the temporary copy
+    /// of the input, standard input, or the file.
     fn take(&self, path: &Path) -> Result<OpenedInput> {
         if let Some(opened) = self.opened().remove(path) {
             return Ok(opened);
@@ -119,14 +119,14 @@ impl ReadOnceInputs {
         Ok(head)
     }
 
-    /// Opens an input at its first byte, also if it was read ahead.
+    /// Opens an input at its first byte, even if [`ReadOnceInputs::peek`] has already read the first bytes.
     pub(crate) fn open(&self, path: &Path) -> Result<impl Read + Send + use<>> {
         let OpenedInput { head, rest } = self.take(path)?;
         Ok(Cursor::new(head).chain(rest))
     }
 
-    /// Copies an input to a temporary file in `folder`. After that it can be read any number of times, by one
-    /// reader at a time.
+    /// Copies an input to a temporary file in `folder`. After that, the input can be read any number of times, by
+    /// one reader at a time.
     ///
     /// # Errors
     /// [`Error::Io`] if the input cannot be read, or the file cannot be written.
@@ -141,7 +141,7 @@ impl ReadOnceInputs {
     }
 }
 
-/// Whether a path is `-`, standard input.
+/// Whether a path is `-`, which denotes standard input.
 pub fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }

@@ -1,4 +1,5 @@
-//! Converts files to encodings whose lines can be found by the byte of a line feed.
+//! Converts files to UTF-8 if their encoding is not ASCII-compatible, so that lines can be found by the line feed
+//! byte.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -8,23 +9,24 @@ use encoding_rs::{Decoder, DecoderResult, Encoding as Charset, UTF_8};
 use crate::bytes::encoding::{self, Encoding};
 use crate::bytes::section::{self, Section};
 
-/// Marks malformed bytes between a [`Utf8Reader`] and the decoding of a line. UTF-8 never contains this byte.
+/// Byte that a [`Utf8Reader`] returns in place of malformed input. UTF-8 never contains this byte, so it becomes
+/// U+FFFD and is counted when the line is decoded.
 const MALFORMED: u8 = 0xff;
 
-/// The lines of a file, without its byte order mark.
+/// A reader of a file's lines, without the byte order mark, together with their detected encoding.
 pub(crate) struct LineReader {
     pub(crate) reader: Box<dyn Read + Send>,
     /// Encoding of the lines, to be passed to [`decode_line`](crate::bytes::encoding::decode_line).
     pub(crate) encoding: Encoding,
     /// Whether the file began with a byte order mark.
     pub(crate) is_marked: bool,
-    /// Properties of the file that are needed to read its sections; `None` if the file is converted to UTF-8, and
-    /// so can be read only from its start.
+    /// Properties of the file that readers of its [sections](section) need; `None` if the file is converted to UTF-8,
+    /// and so can be read only from its start.
     pub(crate) line_format: Option<section::LineFormat>,
 }
 
-/// Opens the lines of a file. If no encoding is requested, lines that are not UTF-8 give the error
-/// [`NotUtf8`].
+/// Returns a reader of the lines of `file`. `encoding` is the requested encoding. If it is `auto`, and the lines are
+/// not UTF-8, reading fails with [`NotUtf8`].
 pub(crate) fn line_reader(
     mut file: impl Read + Send + 'static,
     encoding: Encoding,
@@ -57,7 +59,7 @@ pub(crate) fn check_utf8(lines: impl Read + Send, section: Section) -> impl Read
     Utf8Checker::new(lines, Some(section))
 }
 
-/// Error for lines that are not UTF-8, with their likely encoding.
+/// Error for lines that are not UTF-8. The error names their likely encoding.
 #[derive(Debug)]
 pub(crate) struct NotUtf8(pub(crate) Encoding);
 
@@ -74,22 +76,22 @@ impl fmt::Display for NotUtf8 {
 
 impl std::error::Error for NotUtf8 {}
 
-/// Size in bytes of the sample for detecting the encoding. The sample starts at the first non-ASCII byte.
+/// Size in bytes of the sample by which the encoding is detected. The sample starts at the first non-ASCII byte.
 const SAMPLE_BYTES: u64 = 1 << 16;
 
 /// A stream that fails with [`NotUtf8`] if its first non-ASCII characters are in another encoding.
 struct Utf8Checker<R> {
     inner: R,
-    /// Number of ASCII bytes read so far.
+    /// Number of ASCII bytes read so far, before the sample.
     ascii_bytes: u64,
     /// Section that the stream reads; `None` for a whole file.
     section: Option<Section>,
     /// Whether the sample, which starts at the first non-ASCII byte, was read and checked to be UTF-8. All
     /// later bytes are passed on unchecked.
     was_sample_checked: bool,
-    /// The checked sample. The caller still has to read its rest.
+    /// The sample, after it was found to be UTF-8. The next read calls return its unread rest.
     sample: io::Cursor<Vec<u8>>,
-    /// Error that the caller gets after the sample: the sample is not UTF-8, or reading failed.
+    /// Error that a later read call returns: the sample is not UTF-8, or reading the input failed after the sample.
     failure: Option<io::Error>,
 }
 
@@ -107,7 +109,7 @@ impl<R> Utf8Checker<R> {
 }
 
 impl<R> Utf8Checker<R> {
-    /// Returns the likely encoding if the lines are not UTF-8.
+    /// Returns the likely encoding of the lines if they are not UTF-8, according to `sample`; `None` if they are.
     fn detect_non_utf8(&self, sample: &[u8]) -> io::Result<Option<Encoding>> {
         let other = encoding::detect_non_utf8(sample, self.ascii_bytes);
         // ASCII before the section lowers the share of malformed bytes. It is counted only if needed.
@@ -151,7 +153,7 @@ impl<R: Read> Read for Utf8Checker<R> {
     }
 }
 
-/// Converts a stream in an encoding to UTF-8.
+/// Returns a reader that converts a stream from `encoding` to UTF-8.
 pub(crate) fn utf8_reader(file: impl Read + Send + 'static, encoding: Encoding) -> Box<dyn Read + Send> {
     match encoding.0 {
         None => Box::new(file),
@@ -160,16 +162,16 @@ pub(crate) fn utf8_reader(file: impl Read + Send + 'static, encoding: Encoding) 
     }
 }
 
-/// Converts a stream to UTF-8. Malformed bytes become [`MALFORMED`]; they are replaced and counted when the
-/// line is decoded.
+/// A reader that converts a stream to UTF-8. Malformed bytes become [`MALFORMED`]; they are replaced by U+FFFD and
+/// counted when the line is decoded.
 struct Utf8Reader<R> {
     inner: R,
     decoder: Decoder,
     input: Vec<u8>,
-    /// Number of bytes of `input` that are decoded.
+    /// Number of bytes of `input` that the decoder has consumed.
     decoded: usize,
     output: Vec<u8>,
-    /// Number of bytes of `output` that were returned.
+    /// Number of bytes of `output` that read calls have returned.
     returned: usize,
     /// Whether `inner` has ended.
     ended: bool,
@@ -193,7 +195,8 @@ impl<R: Read> Utf8Reader<R> {
         }
     }
 
-    /// Decodes more input, after all output was returned.
+    /// Fills `output` with the next decoded bytes, reading more input if necessary. All previous output must have been
+    /// returned.
     fn fill(&mut self) -> io::Result<()> {
         self.output.clear();
         self.returned = 0;

@@ -1,6 +1,7 @@
-//! Escapes for names and paths. All names in lines are written and read by this module.
+//! Escapes for names and paths, so that each can be a column of a tab-separated line. All names in such lines are
+//! written and read by this module.
 //!
-//! - A path becomes a name by `path_to_name`. Valid UTF-8 is kept, and any other byte is written as `\xHH`.
+//! - A path becomes a name by [`path_to_name`]. Valid UTF-8 is kept, and any other byte is written as `\xHH`.
 //!   If the path contains such a byte, or a sequence that looks like `\xHH`, each backslash is doubled.
 //! - A name becomes a column of a line by [`escape_name`]. A backslash is written `\\`, a tab `\t`, a line
 //!   feed `\n`, a carriage return `\r`, any other control character `\u{HEX}`, and the empty name `\e`.
@@ -11,11 +12,11 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-/// The empty name as a column. An empty column means no name.
+/// Escaped form of the empty name. An empty column would mean that there is no name.
 const EMPTY: &str = "\\e";
 
-/// Escapes a text for a column of a line: backslashes, and control characters, which would break the line or
-/// the terminal.
+/// Escapes backslashes and control characters, so that the text can be a column of a tab-separated line. Unescaped
+/// control characters would break the line or the terminal.
 pub fn escape_text(text: &str) -> Cow<'_, str> {
     let is_escaped = |c: char| c.is_control() || c == '\\';
     if !text.contains(is_escaped) {
@@ -25,12 +26,12 @@ pub fn escape_text(text: &str) -> Cow<'_, str> {
     text.chars().map(escape).collect::<String>().into()
 }
 
-/// Escapes a name for a column of a line, like [`escape_text`]. The empty name becomes `\e`.
+/// Escapes a name like [`escape_text`], for a column of a tab-separated line. The empty name becomes `\e`.
 pub fn escape_name(name: &str) -> Cow<'_, str> {
     if name.is_empty() { EMPTY.into() } else { escape_text(name) }
 }
 
-/// Inverse of [`escape_name`] and of [`escape_text`].
+/// Returns the text that [`escape_name`] or [`escape_text`] has converted to `column`.
 ///
 /// # Errors
 /// The reason, if a backslash does not begin an escape.
@@ -52,7 +53,8 @@ pub fn unescape(column: &str) -> Result<Cow<'_, str>, String> {
     Ok(text.into())
 }
 
-/// Parses an escape, given the text after its backslash. Returns the character and the rest of the text.
+/// Parses an escape, given the text after its backslash. Returns the character and the rest of the text; `None` if
+/// there is no such escape.
 fn parse_escape(after: &str) -> Option<(char, &str)> {
     if let Some(code) = after.strip_prefix("u{") {
         let (digits, rest) = code.split_once('}')?;
@@ -76,7 +78,8 @@ fn unknown_escape(after: &str) -> String {
     format!("unknown escape `\\{shown}`: write a backslash in a name as `\\\\`")
 }
 
-/// Converts a path to a name that no other path has: see [the module](self). [`name_to_path`] is the inverse.
+/// Converts a path to a name, as described in [the module](self). Different paths get different names.
+/// [`name_to_path`] is the inverse.
 pub fn path_to_name(path: &Path) -> Cow<'_, str> {
     match path.to_str() {
         Some(text) if !has_byte_escape(text) => text.into(),
@@ -91,7 +94,7 @@ pub fn path_to_name(path: &Path) -> Cow<'_, str> {
     }
 }
 
-/// Returns the path that [`path_to_name`] converted to this name.
+/// Returns the path that [`path_to_name`] has converted to the name `text`.
 pub fn name_to_path(text: &str) -> PathBuf {
     #[cfg(unix)]
     if has_byte_escape(text) {
@@ -107,8 +110,9 @@ fn path_from_bytes(bytes: Vec<u8>) -> PathBuf {
     std::ffi::OsString::from_vec(bytes).into()
 }
 
-/// Parses a path in a list. In a list of lines, paths are escaped as `--keep-list` writes them. An entry that
-/// is not UTF-8, or that ends in a zero byte (`is_null_terminated`), is the path itself.
+/// Parses an entry of a list of paths. If the entries of the list end in zero bytes (`is_null_terminated`), each entry
+/// is a path without escapes. Otherwise the list has one path per line, escaped as option `--keep-list` writes it; a
+/// line that is not UTF-8 is a path without escapes.
 ///
 /// # Errors
 /// The reason, if the entry is not a path.
@@ -123,7 +127,7 @@ pub fn parse_listed_path(entry: &[u8], is_null_terminated: bool) -> Result<PathB
     }
 }
 
-/// Parses a name in a list of lines, as `--keep-list` writes it.
+/// Parses a line of a list of names. The name is escaped as option `--keep-list` writes it.
 ///
 /// # Errors
 /// The reason, if the entry is not a name.
@@ -132,9 +136,9 @@ pub fn parse_listed_name(entry: &[u8]) -> Result<String, String> {
     unescape(text).map(Cow::into_owned)
 }
 
-/// Returns the names that an entry may mean in a list whose entries end in zero bytes. The first is the entry
-/// itself, the second the name of the file with this path. They differ only if the entry is not UTF-8 or
-/// contains a sequence such as `\x41`; equal names are returned once.
+/// Returns the names that an entry of a list may mean, if the entries of the list end in zero bytes. There are two
+/// candidates: the entry itself, if it is UTF-8, and the [name](path_to_name) of the file whose path is the entry.
+/// They are equal, and returned once, unless the entry is not UTF-8 or contains a sequence such as `\x41`.
 pub fn names_from_bytes(entry: &[u8]) -> Vec<String> {
     let of_path = parse_listed_path(entry, true).map(|path| path_to_name(&path).into_owned()).ok();
     let of_bytes = std::str::from_utf8(entry).map(str::to_owned).ok();
@@ -145,7 +149,7 @@ pub fn names_from_bytes(entry: &[u8]) -> Vec<String> {
 
 const NOT_UTF8: &str = "not UTF-8";
 
-/// Whether a text contains a sequence `\xHH`.
+/// Whether a text contains a sequence `\xHH` with two hexadecimal digits.
 fn has_byte_escape(text: &str) -> bool {
     let is_escape = |at: &[u8]| at.starts_with(b"\\x") && at[2..].iter().all(u8::is_ascii_hexdigit);
     text.as_bytes().windows(4).any(is_escape)
@@ -175,8 +179,8 @@ fn unescape_bytes(mut text: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// Texts with each character below U+0300, alone and between other characters, and random texts of
-    /// characters that occur in escapes.
+    /// Returns texts to escape. For each character below U+0300, there are texts with it alone and next to others.
+    /// Further texts are random sequences of characters that occur in escapes.
     fn texts() -> Vec<String> {
         let mut texts: Vec<String> = ["", "\\e", "e", "\\\\e", "\u{2028}", "\u{feff}a", "\u{10ffff}", "一\\"]
             .map(str::to_owned)

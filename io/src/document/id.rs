@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::document::escape::{escape_name, path_to_name};
 
-/// Maximum length of a document's name in bytes.
+/// Maximum length in bytes of an id that is a name.
 pub const MAX_NAME_BYTES: usize = 65_536;
 
-/// Id of a document in its corpus.
+/// Id of a document, by which results refer to it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(untagged)]
 pub enum DocumentId {
@@ -22,12 +22,12 @@ pub enum DocumentId {
 }
 
 impl DocumentId {
-    /// Returns the id as text, the form that all tables and lists use.
+    /// Returns the id as text: a number in decimal, a name without escapes.
     pub fn text(&self) -> Cow<'_, str> {
         IdRef::from(self).text()
     }
 
-    /// Creates the id of a name. Returns the reason if the name is longer than [`MAX_NAME_BYTES`].
+    /// Creates an id from a name. Returns the reason if the name is longer than [`MAX_NAME_BYTES`].
     pub(crate) fn from_name(name: String) -> Result<DocumentId, String> {
         if name.len() > MAX_NAME_BYTES {
             return Err(format!("an id of {} bytes: at most {MAX_NAME_BYTES} are allowed", name.len()));
@@ -35,7 +35,7 @@ impl DocumentId {
         Ok(DocumentId::Name(name))
     }
 
-    /// Creates the id of a document that has none of its own: `PATH:LINE`.
+    /// Creates the id `PATH:LINE` for a document that has no id field.
     pub fn from_position(path: &Path, line: u64) -> DocumentId {
         DocumentId::Name(format_position(path, line))
     }
@@ -68,7 +68,7 @@ pub enum IdRef<'a> {
 }
 
 impl<'a> IdRef<'a> {
-    /// Returns the id as text, the form that all tables and lists use.
+    /// Returns the id as text: a number in decimal, a name without escapes.
     pub fn text(self) -> Cow<'a, str> {
         match self {
             IdRef::Number(number) => number.to_string().into(),
@@ -76,7 +76,7 @@ impl<'a> IdRef<'a> {
         }
     }
 
-    /// Returns the id as a column of a line: a name is escaped by [`escape_name`].
+    /// Returns the id as a column of a tab-separated line: a number in decimal, a name escaped by [`escape_name`].
     pub fn escaped_text(self) -> Cow<'a, str> {
         match self {
             IdRef::Number(_) => self.text(),

@@ -19,7 +19,8 @@ pub const STREAM_NAME: &str = "documents";
 /// A document of a corpus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
-    /// Id of the document, from its id field, or else from its path and line.
+    /// Id of the document: the value of its id field or, without such a field, `PATH:LINE`. The id of a text file is
+    /// its path.
     pub id: DocumentId,
     /// Text of the document, decoded and otherwise unchanged.
     pub text: String,
@@ -29,17 +30,17 @@ pub struct Document {
     pub line: u64,
     /// Number of malformed byte sequences that were replaced by U+FFFD.
     pub replacements: u64,
-    /// Value of the [extra field](crate::DocumentOptions::extra_field): a string as it is, any other value as
-    /// JSON. `None` if the field is missing or null.
+    /// Value of the [extra field](crate::DocumentOptions::extra_field): a string as it is, any other value of a JSON
+    /// object as JSON, any other value of a Parquet column as text. `None` if the field is missing or null.
     pub extra: Option<String>,
-    /// Whether the id was made from the path and the line, because the document has no id field.
+    /// Whether the id is `PATH:LINE`, because the document has no id field.
     pub has_position_id: bool,
-    /// Detected encoding of a text that is not UTF-8 and declares no encoding.
+    /// Encoding that was guessed, because the text is not UTF-8 and declares no encoding; `None` for other texts.
     pub detected_encoding: Option<Encoding>,
 }
 
 impl Document {
-    /// Creates a document that is in no file.
+    /// Creates a document that is not read from a file.
     pub fn new(id: DocumentId, text: String) -> Document {
         let path = Path::new(STREAM_NAME).into();
         Document {

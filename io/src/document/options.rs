@@ -29,7 +29,7 @@ pub enum DocumentFormat {
 }
 
 impl DocumentFormat {
-    /// All formats.
+    /// All formats, in the order in which error messages list them.
     pub const ALL: [DocumentFormat; 7] = [
         DocumentFormat::Jsonl,
         DocumentFormat::Csv,
@@ -86,23 +86,24 @@ impl FromStr for DocumentFormat {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocumentOptions {
-    /// Field that holds the id, a string or an unsigned integer of 64 bits. Each document must have it.
+    /// Name of the field that holds the id, a string or an unsigned integer of 64 bits. Each document must have this
+    /// field, except text files, whose id is their path.
     ///
-    /// Default: `None`. The id is then the field `id` or, without such a field, `PATH:LINE`. The id of a WARC
-    /// record is then its header `WARC-Target-URI`.
+    /// Default: `None`. Then the id is the value of the field `id` or, without such a field, `PATH:LINE`; the id of a
+    /// WARC record is the value of its header `WARC-Target-URI`.
     pub id_field: Option<String>,
-    /// Fields that hold the text. The values of several fields are joined by newlines; a null value counts as
-    /// empty. A JSON object with none of these fields is malformed, and so is a table with none of these
+    /// Names of the fields that hold the text. The values of several fields are joined by newlines; a null value counts
+    /// as empty. A JSON object with none of these fields is malformed, and so is a table with none of these
     /// columns. If the list is empty, the text of a JSON object is empty.
     ///
     /// Default: `text`. WARC records and text files have one text, and do not use this option.
     pub text_fields: Vec<String>,
-    /// Further field, whose value is returned with each document.
+    /// Name of a further field, whose value is returned with each document.
     pub extra_field: Option<String>,
     /// Format of all files and of all members of archives. `None`: detected by name and content.
     pub format: Option<DocumentFormat>,
-    /// Field separator of CSV and TSV, an ASCII character. `None`: a comma or a tab. If that does not give
-    /// the text and id columns, a semicolon, a tab, a bar, and a comma are tried.
+    /// Field separator of CSV and TSV, an ASCII character. `None`: a comma in CSV, a tab in TSV. If the header then
+    /// lacks the text or id columns, a comma, a semicolon, a tab, and a vertical bar are tried.
     pub delimiter: Option<u8>,
     /// Encoding of the input.
     pub encoding: Encoding,
@@ -112,13 +113,14 @@ pub struct DocumentOptions {
     /// Memory budget in bytes. `None`, the default, means no limit.
     ///
     /// A document may be as long as one sixteenth of the budget, or 1 MiB if that is more. Decompressing a
-    /// file may take one quarter of the budget, or 16 MiB if that is more. Larger documents and files are
-    /// refused.
+    /// file may take one quarter of the budget, or 16 MiB if that is more. A longer document is refused, and so is a
+    /// file whose decompression needs more memory.
     pub memory: Option<u64>,
 }
 
 impl DocumentOptions {
-    /// Returns the length limit of a document.
+    /// Returns the length limit of a document: [`max_bytes`](Self::max_bytes), or a share of [`memory`](Self::memory)
+    /// if that is smaller.
     pub(crate) fn length_limit(&self) -> LengthLimit {
         LengthLimit::from_options(self.max_bytes, self.memory)
     }

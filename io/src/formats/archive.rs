@@ -42,7 +42,7 @@ fn parse_tar_header(block: &[u8; TAR_BLOCK_BYTES]) -> Option<Header> {
         .then_some(header)
 }
 
-/// An open archive.
+/// An open tar or zip archive, whose members are read one after the other.
 pub(crate) struct Archive {
     path: PathBuf,
     progress: Arc<ReadProgress>,
@@ -53,12 +53,12 @@ pub(crate) struct Archive {
 
 enum ArchiveState {
     Tar(Arc<Mutex<TarStream>>),
-    /// The directory of the archive, and the index of the next member.
+    /// The open zip file with its list of members, and the index of the next member.
     Zip(Box<ZipArchive<BufReader<File>>>, usize),
     Ended,
 }
 
-/// A member of an archive: a file that is not hidden.
+/// A file in an archive. Hidden files, which have a path component that begins with a dot, are not returned.
 pub(crate) struct ArchiveMember {
     /// Path of the archive, followed by the path of the member in it.
     pub path: PathBuf,
@@ -100,7 +100,8 @@ impl Archive {
         Ok(Archive { path, progress: Arc::clone(progress), memory, state })
     }
 
-    /// Returns the next member that is a file and not hidden. Links before it are counted.
+    /// Returns the next member that is a file and not hidden; `None` at the end of the archive. Links are skipped, and
+    /// counted as [`ArchiveLink`](ReadDiagnostic::ArchiveLink).
     ///
     /// # Errors
     /// [`Error::BadInput`] for an unreadable member; the next call returns the next member. [`Error::BadInput`]
@@ -153,7 +154,8 @@ impl Archive {
     }
 }
 
-/// Decodes the path of a member, in any encoding, and removes components that lead out of the archive.
+/// Decodes the path of a member, whose encoding is detected. Removes components that lead out of the archive, such as
+/// `..`.
 fn decode_member_path(name: &[u8]) -> PathBuf {
     let ((name, _), _) = encoding::decode_text(name, Encoding::AUTO, None);
     let is_normal = |component: &Component<'_>| matches!(component, Component::Normal(_));
@@ -200,12 +202,12 @@ impl Read for TarMemberReader {
     }
 }
 
-/// Path of a tar member, and the reader of its content. A link has no reader.
+/// Path of a tar member, and the reader of the member's content; `None` for a link.
 type TarEntry = (PathBuf, Option<Box<dyn Read + Send>>);
 
 impl TarStream {
-    /// Moves to the next member that is a file or a link. Returns the reason if the archive is damaged or
-    /// truncated.
+    /// Moves to the next member that is a file or a link; returns `None` at the end of the archive. Returns the reason
+    /// if the archive is damaged or truncated.
     fn next(shared: &Arc<Mutex<TarStream>>) -> Result<Option<TarEntry>, String> {
         let mut stream = shared.lock().unwrap_or_else(PoisonError::into_inner);
         // Values of extension headers, which apply to the header after them.
@@ -271,7 +273,7 @@ impl TarStream {
         parse_tar_header(&block).map(Some).ok_or_else(|| "a header of a member is damaged".to_owned())
     }
 
-    /// Skips the rest of the current member.
+    /// Skips the rest of the current member and the padding after it.
     fn skip(&mut self) -> Result<(), String> {
         if self.failed {
             return Err("the rest of the archive cannot be read".to_owned());
@@ -352,17 +354,18 @@ fn office_document(archive: &ZipArchive<BufReader<File>>) -> Option<&'static str
     is_document.then_some("an OpenDocument file or a book (.odt, .ods, .epub), which is not supported: save its text as .txt or .csv")
 }
 
-/// Path of a zip member, and the reader of its content. A link has no reader.
+/// Path of a zip member, and the reader of the member's content; `None` for a link.
 type ZipEntry = (PathBuf, Result<Option<Box<dyn Read + Send>>, MemberError>);
 
 /// Reason why a zip member cannot be read.
 enum MemberError {
-    /// The archive file cannot be opened again.
+    /// The archive cannot be opened again. This is necessary because each member is read through an open file of its
+    /// own.
     Reopen(io::Error),
     Damaged(String),
 }
 
-/// Opens a member of a zip file. Returns `None` for a folder.
+/// Opens the member with index `at` of a zip file. Returns `None` if the member is a folder.
 fn zip_member(
     archive: &mut ZipArchive<BufReader<File>>,
     at: usize,
@@ -416,7 +419,7 @@ fn zip_member(
     Some((name, reader()))
 }
 
-/// A reader that verifies a CRC-32 at the end of its data.
+/// A reader that returns an error at the end of the data if their CRC-32 is not the expected one.
 struct ChecksumReader {
     reader: Box<dyn Read + Send>,
     hash: crc32fast::Hasher,

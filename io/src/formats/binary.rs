@@ -1,6 +1,7 @@
 //! Recognizes binary files by their first bytes, and refuses them with advice.
 
-/// Signatures of file types: offset, bytes at this offset, name of the type, and advice.
+/// Signatures by which unsupported file types are recognized: an offset in the file, the bytes at this offset, the
+/// name of the type, and advice for the user.
 const SIGNATURES: &[(usize, &[u8], &str, FileAdvice)] = &[
     (0, b"%PDF-", "a PDF document", FileAdvice::Text),
     (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an Office document (.doc, .xls, .ppt)", FileAdvice::Text),
@@ -43,7 +44,7 @@ const SIGNATURES: &[(usize, &[u8], &str, FileAdvice)] = &[
     (0, b"wOFF", "a font", FileAdvice::None),
 ];
 
-/// Advice for the user about an unsupported file.
+/// Advice in the error message for an unsupported file, such as what to convert the file to.
 #[derive(Clone, Copy, Debug)]
 enum FileAdvice {
     Text,
@@ -53,14 +54,15 @@ enum FileAdvice {
     None,
 }
 
-/// Maximum number of control characters per 1000 bytes of a text.
+/// Maximum number of control characters per 1000 bytes of a text. A file with more is refused as binary data.
 const MAX_CONTROLS_PER_1000: usize = 20;
 
 /// Returns the reason why a file with these first bytes, after decompression, is not a text; `None` if it may
 /// be one.
 ///
-/// A signature alone is not a reason, except for PDF: there must also be a control character. Control
-/// characters alone are not a reason if the caller declared the file to be text.
+/// A file with the signature of a binary type is refused only if it also contains a control character; a PDF
+/// document is always refused. A file with many control characters, but without a signature, is refused unless
+/// `is_declared_text` is set.
 pub fn refusal(head: &[u8], is_declared_text: bool) -> Option<String> {
     let controls = head.iter().filter(|byte| is_control(**byte)).count();
     let is_marked = |&&(at, magic, ..): &&(usize, &[u8], &str, FileAdvice)| {

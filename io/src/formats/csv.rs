@@ -21,7 +21,7 @@ use simstore::error::excerpt;
 /// Maximum length of a table's header, in bytes.
 const MAX_HEADER_BYTES: usize = 16 << 20;
 
-/// Delimiters that are tried if the caller gives none.
+/// Delimiters that are tried if the options give none.
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
 /// The first row of a table, which names the columns.
@@ -32,11 +32,12 @@ pub(crate) struct CsvHeader {
     /// Bytes of the row as in the file.
     pub(crate) row: Vec<u8>,
     pub(crate) columns: Vec<String>,
-    /// For each name, the index of its first column, and the number of columns with this name.
+    /// For each column name, the index of the first column with this name, and the number of such columns.
     positions: HashMap<String, (usize, usize)>,
-    /// xxh3 of the row.
+    /// xxh3 of the bytes in `row`.
     pub(crate) checksum: u64,
-    /// Byte order mark before the row, or nothing. Some programs need it to recognize UTF-8.
+    /// Byte order mark before the row; empty if there is none. It is also written to outputs, because some programs
+    /// need it to recognize UTF-8.
     pub(crate) mark: &'static [u8],
 }
 
@@ -74,8 +75,8 @@ impl CsvHeader {
         self.positions.get(name).map(|&(first, _)| first)
     }
 
-    /// Encodes the name of an additional column for the header. Returns the reason if the name exists or
-    /// cannot be encoded.
+    /// Encodes the name of an additional column, to be appended to the header. Returns the reason if a column has this
+    /// name, or if the encoding of the file lacks a character of the name.
     pub(crate) fn new_column(&self, name: &str) -> Result<Vec<u8>, String> {
         if self.column(name).is_some() {
             return Err(name_taken_reason("column", name));
@@ -90,7 +91,8 @@ impl CsvHeader {
             .ok_or_else(|| format!("the name `{}` cannot be written in {}", excerpt(name), self.encoding))
     }
 
-    /// Returns the reason if the columns that the options name do not exist, or exist twice.
+    /// Returns the reason if the id column or all text columns of the options are missing, or if the name of a
+    /// requested column occurs twice.
     fn check(&self, options: &DocumentOptions) -> Result<(), String> {
         let suggestion = |name: &str| {
             format!("{}; the columns are {}", did_you_mean(name, &self.columns), format_names(&self.columns))
@@ -189,8 +191,8 @@ pub(crate) struct CsvRows {
 }
 
 impl CsvRows {
-    /// Reads the header; `None` if the input is empty. If the caller gives no delimiter and `default_delimiter`
-    /// does not give the requested columns, other delimiters are tried.
+    /// Reads the header of a table; returns `None` if the input is empty. If the options give no delimiter, and
+    /// `default_delimiter` does not yield the requested columns, other delimiters are tried.
     ///
     /// # Errors
     /// [`Error::BadInput`](simstore::Error::BadInput) for a header without the requested columns.
@@ -233,8 +235,8 @@ impl CsvRows {
         Ok(Some(CsvRows { input, header: Arc::new(header), splitter }))
     }
 
-    /// Reads the next row as in the file, without the newline at its end. Also returns the number of its
-    /// first line.
+    /// Returns the next row, and the number of its first line; `None` at the end of the file. The row is as in the
+    /// file, without the newline at its end.
     ///
     /// # Errors
     /// [`Error::BadInput`](simstore::Error::BadInput) for a row that is too long, after which the next row
@@ -254,7 +256,7 @@ impl CsvRows {
     }
 }
 
-/// Finds the ends of rows. Quoted fields may contain newlines.
+/// Finds the ends of rows in a table, whose quoted fields may contain newlines.
 #[derive(Debug)]
 struct RowSplitter {
     reader: Reader,
@@ -367,7 +369,7 @@ fn check_quotes(row: &[u8], delimiter: u8, first_line: u64) -> Result<(), String
     Ok(())
 }
 
-/// Formats a range of lines and their number.
+/// Formats a range of lines for a message: `line 3`, or `lines 3 to 5 (3 lines)`.
 fn format_lines(first: u64, last: u64) -> String {
     match last.saturating_sub(first) {
         0 => format!("line {first}"),

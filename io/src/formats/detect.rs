@@ -20,21 +20,21 @@ use simstore::{Error, Result};
 /// Number of bytes examined to detect the format of an input.
 pub const HEAD_BYTES: usize = 64 * 1024;
 
-/// Format of a file, after decompression.
+/// Format of a file of documents or fingerprints, after decompression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Documents in this format.
+    /// A file of documents in this format.
     Documents(DocumentFormat),
-    /// One fingerprint per line, in hexadecimal.
+    /// A file of lines, each with a fingerprint in hexadecimal.
     HexLines,
-    /// Little-endian fingerprints.
+    /// A binary file of fingerprints in little-endian order, one directly after the other.
     Raw {
         /// Width of a fingerprint in bits: 64 or 128.
         bits: u32,
     },
 }
 
-/// Returns the extension of a name in lower case, after removing the extension of the compression.
+/// Returns the extension of a file name in lower case, without the extension of a compression: `csv` for `a.CSV.gz`.
 pub fn extension(path: &Path) -> Option<String> {
     let inner = match Compression::from_name(path) {
         Compression::None => path,
@@ -43,8 +43,8 @@ pub fn extension(path: &Path) -> Option<String> {
     Some(inner.extension()?.to_string_lossy().to_lowercase())
 }
 
-/// Returns the format that the extension of a name implies; `None` if it is unknown. A `.tsv` file may still
-/// contain fingerprints.
+/// Returns the format that the extension of a file name implies; `None` if the extension is unknown. A `.tsv` file may
+/// still contain fingerprints.
 pub fn format_from_name(path: &Path) -> Option<Format> {
     if is_stdin(path) {
         return None;
@@ -64,11 +64,12 @@ pub fn format_from_name(path: &Path) -> Option<Format> {
     }))
 }
 
-/// Detects the format of an input; `None` if it is unknown.
+/// Detects the format of an input; returns `None` if the format is unknown.
 ///
-/// Binary content takes precedence over the name, and the name over text content. A table is recognized by
-/// its first row: one of the columns is a text field. If `is_named` is false, the file was found in a folder,
-/// where a JSON file may be something other than documents.
+/// Binary content takes precedence over the file name, and the file name over text content. A table without a known
+/// extension is recognized by its first row, if this row contains the name of a text field. `is_named` says whether
+/// the user named the file. If the file was found in a folder instead, and is a JSON file without documents, such as
+/// the settings of a program, `None` is returned.
 ///
 /// # Errors
 /// [`BadInput`](simstore::Error::BadInput) for a file that cannot be opened or has an unsupported format;
@@ -89,8 +90,8 @@ pub fn detect(
     format.map_err(|reason| Error::BadInput { path: path.to_path_buf(), line: 0, reason })
 }
 
-/// Like [`detect`], given the first [`HEAD_BYTES`] bytes of the input after decompression. Returns the reason
-/// if it is refused.
+/// Like [`detect`], given the first [`HEAD_BYTES`] bytes of the input after decompression. Returns the reason if the
+/// input has an unsupported format.
 fn detect_from_head(
     path: &Path,
     head: &[u8],
@@ -135,8 +136,8 @@ fn detect_from_head(
     })
 }
 
-/// Like [`detect_from_head`], for a file in a folder or a member of an archive, which the user did not name.
-/// Returns `None` for JSON that is not a list of documents, such as the settings of a program.
+/// Like [`detect_from_head`], for a file that the user did not name: a file in a folder, or a member of an archive.
+/// Also returns `None` for a JSON file without documents, such as the settings of a program.
 pub(crate) fn detect_unnamed(
     path: &Path,
     head: &[u8],
@@ -190,7 +191,7 @@ fn is_warc(head: &[u8]) -> bool {
     matches!(head, [b'W', b'A', b'R', b'C', b'/', b'0'..=b'9', ..])
 }
 
-/// Detects the compression of an input by its name, or else by its first bytes.
+/// Detects the compression of an input by its file name. If the name implies no compression, the first bytes decide.
 ///
 /// # Errors
 /// See [`detect`].
@@ -208,7 +209,7 @@ pub fn detect_compression(path: &Path, read_once: &ReadOnceInputs) -> Result<Com
     }
 }
 
-/// Reads the first bytes of an input, after decompression.
+/// Returns the first [`HEAD_BYTES`] bytes of an input, after decompression. The result may be shorter for a pipe.
 fn read_head(path: &Path, read_once: &ReadOnceInputs) -> Result<Vec<u8>> {
     let mut head = Vec::new();
     if read_once.is_read_once(path)? {
@@ -234,7 +235,8 @@ fn compression_from_head(path: &Path, head: &[u8]) -> Compression {
     }
 }
 
-/// Decompresses the first bytes. If they are damaged or truncated, returns the bytes before the damage.
+/// Decompresses up to [`HEAD_BYTES`] bytes of `raw` into `head`. If the data are damaged or truncated, `head` gets the
+/// bytes before the damage.
 fn unpack(compression: Compression, raw: impl BufRead + Send, head: &mut Vec<u8>) {
     if let Ok(reader) = compression.reader(raw, None) {
         let _ = reader.take(HEAD_BYTES as u64).read_to_end(head);
@@ -248,7 +250,7 @@ fn read_raw_head(path: &Path, bytes: usize) -> Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Whether `head` is long enough to detect the format of a pipe, which may return a few bytes at a time: it
+/// Whether `head`, the bytes that a pipe has returned so far, suffices to detect the format. This is so if `head`
 /// contains a whole line that is not blank, and is not compressed.
 fn has_first_line(head: &[u8]) -> bool {
     Compression::from_head(head) == Compression::None && trim_start(head).contains(&b'\n')
@@ -285,7 +287,7 @@ fn format_from_text(head: &[u8], text_fields: &[String]) -> Option<Format> {
     Some(Format::Documents(format))
 }
 
-/// Whether a file that starts with `[` is JSON: an array of objects, or an empty array. Otherwise it is a text.
+/// Whether a file that starts with `[` is JSON: an array of objects, or an empty array. Any other file is a text.
 fn begins_array(head: &[u8]) -> bool {
     let first = trim_start(head).get(1..).unwrap_or_default().trim_ascii_start().first();
     matches!(first, Some(b'{' | b']'))

@@ -1,18 +1,18 @@
-//! Makes documents from the values of their fields: id, texts, and extra value.
+//! Makes documents from the values of their fields: the id, the texts, and the extra value.
 
 use std::borrow::Cow;
 
 use crate::{DocumentId, DocumentOptions, Encoding};
 use simstore::error::excerpt;
 
-/// Maximum number of columns of a table. If a JSON object has more fields, messages name only this many.
+/// Maximum number of columns of a table. If a JSON object has more fields, only this many names are listed.
 pub(crate) const MAX_COLUMNS: usize = 100_000;
-/// Maximum number of names in a message.
+/// Maximum number of field names in an error message.
 const MAX_SHOWN_NAMES: usize = 30;
-/// Maximum number of characters of a name in a message.
+/// Maximum number of characters of a field name in an error message.
 const MAX_SHOWN_CHARACTERS: usize = 100;
 
-/// Values of the fields that the options request, for one document.
+/// The values of one document's id field, text fields, and extra field.
 #[derive(Debug, Default)]
 pub(crate) struct RequestedFields<'t> {
     pub(crate) id: Option<DocumentId>,
@@ -21,7 +21,7 @@ pub(crate) struct RequestedFields<'t> {
     pub(crate) extra: Option<String>,
 }
 
-/// A parsed document without its position. Its text may be borrowed from the record.
+/// A parsed document without its position. The text may be borrowed from the [`Record`](crate::Record).
 #[derive(Debug, PartialEq, Eq)]
 pub struct ParsedDocument<'t> {
     /// Id of the document.
@@ -32,18 +32,17 @@ pub struct ParsedDocument<'t> {
     pub replacements: u64,
     /// Value of the [extra field](crate::DocumentOptions::extra_field); `None` if the document lacks it.
     pub extra: Option<String>,
-    /// Whether the id was made from the path and the line, because the document has no id field.
+    /// Whether the id is `PATH:LINE`, because the document has no id field.
     pub has_position_id: bool,
-    /// Encoding of the text, if it was guessed.
+    /// Encoding that was guessed, because the text is not UTF-8 and declares no encoding; `None` for other texts.
     pub detected_encoding: Option<Encoding>,
 }
 
 impl<'t> RequestedFields<'t> {
-    /// Makes a document from the values. Returns the reason if it is malformed.
+    /// Makes a document from the values. Returns the reason if the document is malformed.
     ///
-    /// If all text fields are missing, the text is empty: the caller has refused files that lack these fields.
-    /// A document without an id gets the id that `position` returns. `field` is `field` or `column`, the word
-    /// for error messages.
+    /// A missing text field counts as empty, because the caller refuses files without text fields. A document without
+    /// an id gets the id that `position` returns. `field` is the word for error messages: `field` or `column`.
     pub(crate) fn into_document(
         self,
         options: &DocumentOptions,
@@ -76,19 +75,20 @@ impl<'t> RequestedFields<'t> {
 }
 
 impl DocumentOptions {
-    /// Name of the field that holds the id.
+    /// Name of the field that holds the id: the option [`id_field`](Self::id_field), or `id`.
     pub(crate) fn id_name(&self) -> &str {
         self.id_field.as_deref().unwrap_or("id")
     }
 }
 
-/// Removes the name of an object and a dot from the name of a field: `b.c` for `a.b.c` in `a`. Returns `None`
-/// if the field is not in the object.
+/// Removes the name of an object, and the dot after it, from the name of a field: `a.b.c` in the object `a` becomes
+/// `b.c`. Returns `None` if the field is not in the object.
 pub(crate) fn strip_object_name<'n>(name: &'n str, object: &str) -> Option<&'n str> {
     name.strip_prefix(object)?.strip_prefix('.')
 }
 
-/// Formats names for a message, in code marks. Long names are shortened, and only the first names are listed.
+/// Formats names for a message, in backquotes. Long names are shortened. If there are many names, only the first ones
+/// are listed.
 pub fn format_names(names: &[String]) -> String {
     let short = |name: &String| match name.char_indices().nth(MAX_SHOWN_CHARACTERS) {
         Some((end, _)) => format!("{}...", &name[..end]),
@@ -102,7 +102,7 @@ pub fn format_names(names: &[String]) -> String {
     format!("`{}`{more}", shown.join("`, `"))
 }
 
-/// Shortens the quoted part of a message, if it has one, by [`excerpt`].
+/// Shortens a long quotation in a message by [`excerpt`]. A message without quotation marks is not changed.
 pub fn shorten_quote(message: &str) -> String {
     let quoted = message.find('"').zip(message.rfind('"'));
     let Some((start, end)) = quoted.map(|(start, end)| (start + 1, end)).filter(|(start, end)| start < end)
@@ -112,8 +112,8 @@ pub fn shorten_quote(message: &str) -> String {
     format!("{}{}{}", &message[..start], excerpt(&message[start..end]), &message[end..])
 }
 
-/// Returns the error message for an annotation whose name is already the name of a field. `field` is `field` or
-/// `column`.
+/// Returns the error message for a [cluster annotation](crate::ClusterAnnotation) whose name is already the name of a
+/// field or column. `field` is the word for the message: `field` or `column`.
 pub(crate) fn name_taken_reason(field: &str, name: &str) -> String {
     format!("a {field} `{}` already exists; choose another name with option `cluster_field`", excerpt(name))
 }

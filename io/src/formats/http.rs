@@ -1,4 +1,4 @@
-//! HTTP responses in web archives.
+//! Parses HTTP responses in web archives, and decodes their bodies.
 
 use std::borrow::Cow;
 use std::io::{self, Read};
@@ -12,7 +12,7 @@ use crate::bytes::compression::Compression;
 /// First byte of a Brotli stream whose window may be 1 GiB. HTTP (RFC 7932) allows windows of at most 16 MiB.
 const BROTLI_LARGE_WINDOW_BYTE: u8 = 0x11;
 const BROTLI_BUFFER_BYTES: usize = 4096;
-/// Maximum length in bytes of the line before each chunk of a body, which contains the chunk's length.
+/// Maximum length in bytes of the line that contains a chunk's length, before each chunk of a chunked body.
 const MAX_CHUNK_LINE_BYTES: usize = 1024;
 
 /// Headers of an HTTP response or of a WARC record: names and trimmed values.
@@ -20,9 +20,9 @@ const MAX_CHUNK_LINE_BYTES: usize = 1024;
 pub(crate) struct HeaderFields<'b>(Vec<(&'b [u8], Cow<'b, [u8]>)>);
 
 impl<'b> HeaderFields<'b> {
-    /// Parses header lines up to the first empty line. Also returns the bytes after this line. A line that begins
-    /// with a blank continues the header before it. A line without a colon is ignored, together with the lines
-    /// that continue it.
+    /// Parses header lines up to the first empty line. Also returns the bytes after the empty line. A line that begins
+    /// with a blank continues the header on the previous line. A line without a colon is ignored, together with the
+    /// lines that continue it.
     pub(crate) fn parse(mut bytes: &'b [u8]) -> (HeaderFields<'b>, &'b [u8]) {
         let mut headers: Vec<(&[u8], Cow<'_, [u8]>)> = Vec::new();
         let mut is_header = false;
@@ -72,7 +72,7 @@ fn decode_header(bytes: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(bytes).map_or_else(|_| encoding_rs::mem::decode_latin1(bytes), Cow::Borrowed)
 }
 
-/// A response whose body is not yet decoded.
+/// An HTTP response whose body is not yet decoded.
 #[derive(Debug)]
 pub(crate) struct HttpResponse<'b> {
     pub(crate) status: u16,
@@ -81,8 +81,8 @@ pub(crate) struct HttpResponse<'b> {
 }
 
 impl<'b> HttpResponse<'b> {
-    /// Parses the status line and the headers. Returns `None` if the bytes do not begin with a status line. If the
-    /// body is missing, it is empty.
+    /// Parses the status line and the headers of a response. Returns `None` if the bytes do not begin with a status
+    /// line. A missing body counts as empty.
     pub(crate) fn parse(bytes: &'b [u8]) -> Option<HttpResponse<'b>> {
         let (first, rest) = split_line(bytes);
         let mut words = first.strip_prefix(b"HTTP/")?.split(|&byte| byte == b' ').skip(1);
@@ -116,8 +116,8 @@ impl<'b> HttpResponse<'b> {
     }
 }
 
-/// Undoes one coding of a body, such as `chunked` or `gzip`. Returns `None` if the body does not look encoded
-/// by it.
+/// Undoes one coding of a body, such as `chunked` or `gzip`. Returns `None` if the body does not look as if it had
+/// this coding. Returns the reason if the body is damaged or too long.
 fn decode_coding(coding: &str, body: &[u8], options: &DocumentOptions) -> Result<Option<Vec<u8>>, String> {
     let is = |name: &str| coding.eq_ignore_ascii_case(name);
     let packed = Compression::from_head(body);
@@ -165,7 +165,7 @@ fn decode_coding(coding: &str, body: &[u8], options: &DocumentOptions) -> Result
     }
 }
 
-/// Reason why a body cannot be decompressed.
+/// Reason why the body of a response cannot be decompressed.
 enum DecompressionError {
     Damaged(String),
     TooLong(String),
@@ -190,13 +190,13 @@ fn is_zlib(bytes: &[u8]) -> bool {
     first & 0x0f == 8 && first >> 4 <= 7 && u16::from_be_bytes([first, second]).is_multiple_of(31)
 }
 
-/// Whether bytes are UTF-8 without control characters, which compressed data hardly ever are.
+/// Whether bytes are UTF-8 without control characters. This is hardly ever true for compressed data.
 fn is_plain_text(bytes: &[u8]) -> bool {
     let is_control = |byte: &u8| *byte < 0x20 && !byte.is_ascii_whitespace();
     std::str::from_utf8(bytes).is_ok() && !bytes.iter().any(is_control)
 }
 
-/// Returns the first line, without its end, and the remaining bytes.
+/// Returns the first line, without its line end, and the bytes after it.
 fn split_line(bytes: &[u8]) -> (&[u8], &[u8]) {
     let (line, rest) = match bytes.iter().position(|&byte| byte == b'\n') {
         Some(end) => (&bytes[..end], &bytes[end + 1..]),
@@ -205,14 +205,14 @@ fn split_line(bytes: &[u8]) -> (&[u8], &[u8]) {
     (line.strip_suffix(b"\r").unwrap_or(line), rest)
 }
 
-/// Parses the line before a chunk, and returns the chunk's length in bytes.
+/// Parses the line before a chunk, and returns the chunk's length in bytes; `None` if the line is malformed.
 fn parse_chunk_length(line: &[u8]) -> Option<usize> {
     let digits = line.split(|&byte| byte == b';').next()?.trim_ascii();
     let is_hex = !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit);
     is_hex.then(|| usize::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()).flatten()
 }
 
-/// Joins the chunks of a body. Returns `None` if the body does not consist of chunks. The last chunk may be
+/// Joins the chunks of a chunked body. Returns `None` if the body does not consist of chunks. The last chunk may be
 /// truncated.
 fn decode_chunks(mut bytes: &[u8]) -> Option<Vec<u8>> {
     let mut body = Vec::new();
@@ -244,7 +244,8 @@ fn decode_chunks(mut bytes: &[u8]) -> Option<Vec<u8>> {
     (!is_first).then_some(body)
 }
 
-/// Parses the value of a `Content-Type` header. Returns the media type in lower case, and the charset.
+/// Parses the value of a `Content-Type` header. Returns the media type in lower case, and the value of the parameter
+/// `charset`, if there is one.
 pub(crate) fn media_type(value: &str) -> (String, Option<String>) {
     let mut parts = value.split(';').map(str::trim);
     let media_type = parts.next().unwrap_or_default().to_ascii_lowercase();
@@ -255,7 +256,7 @@ pub(crate) fn media_type(value: &str) -> (String, Option<String>) {
     (media_type, charset)
 }
 
-/// Whether pages of a media type are documents: text, HTML, XML, or no media type.
+/// Whether pages of this media type are read as documents: text, HTML, XML, or an empty media type.
 pub(crate) fn is_text(media_type: &str) -> bool {
     media_type.is_empty()
         || media_type.starts_with("text/")

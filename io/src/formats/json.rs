@@ -1,6 +1,7 @@
 //! Extracts the id, the text, and the extra value of a document from a JSON object.
 
-/// Defines methods of a visitor that differ only in the types of their arguments.
+/// Defines several `visit_` methods of a serde visitor. The methods have the same body, and differ only in the type
+/// of the visited value.
 macro_rules! visits {
     ($($visit:ident($value:ty)),+; $self:ident, $argument:pat => $result:expr) => {$(
         fn $visit<E: serde::de::Error>($self, $argument: $value) -> Result<Self::Value, E> {
@@ -70,8 +71,8 @@ fn missing_field_reason(kind: &str, fields: &[String], line: &str) -> String {
     )
 }
 
-/// Returns the requested fields of an object, and whether it has any of the text fields. A text field with the
-/// value `null` counts.
+/// Returns the requested fields of an object, and whether the object has any of the text fields. A text field with
+/// the value `null` counts as present.
 fn extract_fields<'l>(
     line: &'l str,
     options: &DocumentOptions,
@@ -108,7 +109,8 @@ fn extract_fields<'l>(
     Ok((RequestedFields { id, texts: texts.into_iter().collect::<Result<_, _>>()?, extra }, has_text))
 }
 
-/// Returns an error message with advice if the first line of a file begins an object that covers several lines.
+/// Returns an error message with advice if `first`, the first line of a file, begins an object that covers several
+/// lines.
 pub(crate) fn multiline_object_reason(first: &[u8]) -> Option<&'static str> {
     let is_open = first.trim_ascii() == b"{";
     is_open

@@ -12,7 +12,7 @@ use crate::formats::json;
 use crate::{DocumentOptions, ReadProgress};
 use simstore::Result;
 
-/// Reader of the objects in a file.
+/// Reader of the objects in a JSON file.
 #[derive(Debug)]
 pub(crate) struct JsonObjects {
     input: Input,
@@ -20,13 +20,13 @@ pub(crate) struct JsonObjects {
     options: DocumentOptions,
 }
 
-/// Layout of a file of objects.
+/// Layout of a JSON file, and the position in it.
 #[derive(Debug)]
 enum ObjectsLayout {
     Lines {
         is_first: bool,
     },
-    /// One array.
+    /// The file is one array, whose elements are the objects.
     Array {
         /// Number of elements read so far.
         elements: u64,
@@ -40,13 +40,13 @@ struct ElementScanner {
     depth: u64,
     in_string: bool,
     is_escaped: bool,
-    /// Whether the last scanned byte was an omitted newline or a blank after it. Further blanks are then
-    /// omitted too.
+    /// Whether the last scanned byte was an omitted newline, or a blank after it. If so, further blanks are omitted
+    /// too.
     is_indented: bool,
 }
 
 impl JsonObjects {
-    /// Opens a file, and detects whether it is an array.
+    /// Starts to read a JSON file, and detects whether it is one array or has an object per line.
     ///
     /// # Errors
     /// [`BadInput`](simstore::Error::BadInput) for an unreadable file.
@@ -75,7 +75,8 @@ impl JsonObjects {
         Ok(JsonObjects { input, layout: ObjectsLayout::Lines { is_first }, options: options.clone() })
     }
 
-    /// Properties of the file that are needed to read its sections; `None` if it can be read only as a whole.
+    /// Properties of the file that readers of its [sections](section) need; `None` if the file must be read from its
+    /// start.
     pub(crate) fn line_format(&self) -> Option<section::LineFormat> {
         self.input.line_format().filter(|_| matches!(self.layout, ObjectsLayout::Lines { .. }))
     }
@@ -88,8 +89,8 @@ impl JsonObjects {
         self.input.encoding()
     }
 
-    /// Reads the next object as it is in the file, on one line. Also returns its line number or, in an array,
-    /// its element number, from 1.
+    /// Returns the next object as text on one line, with its line number or, in an array, its element number, from 1.
+    /// Returns `None` at the end of the file.
     ///
     /// # Errors
     /// [`BadInput`](simstore::Error::BadInput) for an object that is too long, for an unreadable file, and
@@ -171,7 +172,7 @@ impl JsonObjects {
         Ok(true)
     }
 
-    /// Returns the next byte that is not blank, without consuming it.
+    /// Skips blanks, and returns the byte after them without consuming it; `None` at the end of the file.
     fn next_byte(&mut self) -> Result<Option<u8>> {
         loop {
             let bytes = self.input.fill()?;
@@ -193,7 +194,8 @@ impl JsonObjects {
         Ok(false)
     }
 
-    /// Ends the input, because the next element of the array cannot be found, and returns the error.
+    /// Ends the input, because after an error in the array the next element cannot be found. Returns the error with
+    /// this `reason`.
     fn array_error(&mut self, reason: &str) -> simstore::Error {
         self.input.skip_rest();
         self.input.line_error(reason.to_owned())
@@ -201,8 +203,8 @@ impl JsonObjects {
 }
 
 impl ElementScanner {
-    /// Scans the next bytes of the file, at most up to the end of the array element. Calls `piece` with the
-    /// element's bytes in several parts, which omit newlines between tokens and the blanks after these
+    /// Scans the next bytes of the file, at most up to the end of the current array element. Passes the element's
+    /// bytes to `piece`, in several parts. The parts omit newlines between tokens, and the blanks after these
     /// newlines. Returns the number of scanned bytes, and whether the element has ended.
     fn scan(&mut self, bytes: &[u8], mut piece: impl FnMut(&[u8])) -> (usize, bool) {
         let mut start = 0;

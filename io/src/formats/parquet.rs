@@ -30,43 +30,43 @@ use crate::bytes::read_once::is_read_once;
 use crate::read_progress::ReadProgress;
 use simstore::{Error, Result};
 
-/// Approximate size of a batch in bytes.
+/// Approximate size in bytes of a batch, the Arrow record batch in which rows are read.
 const BATCH_BYTES: u64 = 8 << 20;
 /// Maximum number of rows in a batch.
 const BATCH_ROWS: u64 = 8192;
 
-/// Reader of the rows in a file. Each row group is read independently, so that damage does not affect other
-/// groups.
+/// Reader of the rows in a Parquet file. Each row group is read independently, so that damage in one does not affect
+/// the others.
 pub(crate) struct ParquetRows {
     path: Arc<Path>,
     file: File,
     footer: ArrowReaderMetadata,
-    /// Schema of the file: the types of all columns. In batches, string columns have the type of byte arrays
-    /// instead.
+    /// Schema of the file: the types of all columns. In batches, string columns have the type of byte arrays,
+    /// because strings are read without a check for UTF-8.
     column_types: SchemaRef,
     mask: ProjectionMask,
     batch_rows: usize,
-    /// Reader of the current row group, once it is open.
+    /// Reader of the current row group; `None` until its first batch is read.
     reader: Option<ParquetRecordBatchReader>,
-    /// Number of the last row in the current row group, counted like `row` from the first row read.
+    /// Value of `row` at the end of the current row group.
     group_end: u64,
     /// Index of the next row group.
     next_group: usize,
-    /// Index of the row group before which reading ends.
+    /// Index of the first row group that is not read.
     end_group: usize,
     /// Current batch.
     batch: Arc<RecordBatch>,
-    /// Index of the next row in the batch.
+    /// Index in `batch` of the next row.
     next: usize,
-    /// Mean size in memory of a row of the batch, in bytes.
+    /// Mean size in memory of the rows in `batch`, in bytes.
     row_bytes: usize,
     /// Number of rows that were returned or skipped.
     row: u64,
     /// Number of rows in the file.
     rows: u64,
-    /// Number of rows in the file before the section.
+    /// Number of rows in the file before the section that is read; 0 for a whole file.
     rows_before: u64,
-    /// Key-value metadata of the file, which other programs wrote.
+    /// Key-value metadata of the file, which an output with its rows gets too.
     metadata: HashMap<String, String>,
     progress: Arc<ReadProgress>,
     /// Size of the file in bytes.
@@ -83,7 +83,7 @@ impl fmt::Debug for ParquetRows {
 }
 
 impl ParquetRows {
-    /// Opens a file. If `is_projected` is set, only the columns that the options name are read.
+    /// Opens a Parquet file. If `is_projected` is set, only the columns that the options name are read.
     ///
     /// # Errors
     /// [`Error::BadInput`] for a file that is damaged or not Parquet, or that lacks the requested columns;
@@ -165,7 +165,7 @@ impl ParquetRows {
         &self.path
     }
 
-    /// Returns the next row, and its number from 1.
+    /// Returns the next row with its number, from 1; `None` at the end of the file or section.
     ///
     /// # Errors
     /// [`Error::BadInput`] for the rest of a damaged row group; the rows of the next group follow.
@@ -231,16 +231,16 @@ impl ParquetRows {
         Ok(batch.with_schema(Arc::new(schema))?)
     }
 
-    /// Advances the progress, which counts bytes, to row number `to`. Each row counts as an equal share of the file's size.
-    /// Offsets in the file would be less accurate, since columns are read from several places at a time.
+    /// Advances the progress, which counts bytes, to row number `to`. Each row counts as an equal share of the file's
+    /// size. Offsets in the file would be less accurate, since columns are read from several places at a time.
     fn add_progress(&self, to: u64) {
         let bytes_to = |row: u64| u128::from(row) * u128::from(self.bytes) / u128::from(self.rows.max(1));
         self.progress.add_bytes((bytes_to(to) - bytes_to(self.row)) as u64);
     }
 }
 
-/// Returns an error if the process cannot open more files. The Parquet reader opens files, so its failure may
-/// then have this cause instead of damage.
+/// Returns an error if the process cannot open more files, otherwise `None`. The Parquet reader opens files itself. If
+/// it fails because of this limit, the file must not be reported as damaged.
 fn out_of_files_error(file: &File, path: &Path) -> Option<Error> {
     file.try_clone().err().map(cannot_open(path))
 }

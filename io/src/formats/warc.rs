@@ -17,7 +17,7 @@ use crate::{DocumentId, DocumentOptions, ReadDiagnostic};
 use simstore::error::excerpt;
 use simstore::{Error, Result};
 
-/// Maximum size of a record's header block, in bytes. The same number of content bytes is examined to decide
+/// Maximum size of a record's header block, in bytes. Also the number of content bytes that are examined to decide
 /// whether the record is a document.
 const MAX_HEADER_BYTES: usize = 1 << 16;
 const RECORD_END: &[u8] = b"\r\n\r\n";
@@ -25,15 +25,15 @@ const RECORD_END: &[u8] = b"\r\n\r\n";
 /// Record types of the WARC standard.
 const RECORD_TYPES: [&str; 8] =
     ["warcinfo", "response", "resource", "request", "metadata", "revisit", "conversion", "continuation"];
-/// Maximum length of the first line of a record, in bytes.
+/// Maximum length of the first line of a record, such as `WARC/1.0`, in bytes.
 const MAX_FIRST_LINE_BYTES: usize = 16;
 
-/// The headers of a record.
+/// The headers of a WARC record.
 struct WarcHeaders<'b>(http::HeaderFields<'b>);
 
 impl<'b> WarcHeaders<'b> {
-    /// Parses a header block with the blank line at its end. Also returns the length of the content after it,
-    /// in bytes.
+    /// Parses a header block, which ends with a blank line. Also returns the value of `Content-Length`: the length of
+    /// the content after the header block, in bytes.
     fn parse(bytes: &'b [u8]) -> Result<(WarcHeaders<'b>, u64), String> {
         let end = bytes.iter().position(|&byte| byte == b'\n').map_or(bytes.len(), |end| end + 1);
         let (first, rest) = bytes.split_at(end);
@@ -62,7 +62,7 @@ impl<'b> WarcHeaders<'b> {
         RECORD_TYPES.into_iter().find(|kind| *kind == found).unwrap_or("other")
     }
 
-    /// Whether the record is a document, according to its headers and the start of its content.
+    /// Whether the record is a document, according to its headers and `block`, the start of its content.
     fn is_document(&self, block: &[u8]) -> bool {
         match self.get("warc-type").as_deref() {
             Some("conversion" | "resource") => {
@@ -77,7 +77,8 @@ impl<'b> WarcHeaders<'b> {
     }
 }
 
-/// Parses a record. Returns the reason if it is malformed.
+/// Parses the document in a WARC record, whose header block has `header_bytes` bytes. Returns the reason if the record
+/// is malformed.
 pub(crate) fn parse(
     bytes: &[u8],
     header_bytes: usize,
@@ -109,8 +110,8 @@ pub(crate) fn parse(
     Ok(ParsedDocument { id, text, replacements, extra, has_position_id: false, detected_encoding })
 }
 
-/// Returns the reason if a page is binary data, such as an image or an archive, according to its first bytes.
-/// Files are refused by the same rules.
+/// Returns the reason if a page is binary data, such as an image or an archive, according to its first bytes. The same
+/// rules apply to the files that are read.
 fn check_text(body: &[u8], options: &DocumentOptions, charset: Option<&str>) -> Result<(), String> {
     let head = &body[..body.len().min(HEAD_BYTES)];
     let packed = Compression::from_head(head);
@@ -133,11 +134,11 @@ fn check_text(body: &[u8], options: &DocumentOptions, charset: Option<&str>) -> 
     Ok(())
 }
 
-/// Reader of the documents in a web archive. It skips other records.
+/// Reader of the records of a web archive that are documents. It skips all other records.
 #[derive(Debug)]
 pub(crate) struct WarcPages {
     input: Input,
-    /// Number of bytes read so far.
+    /// Number of decompressed bytes read so far.
     offset: u64,
     /// Number of records read so far.
     records: u64,
@@ -146,7 +147,7 @@ pub(crate) struct WarcPages {
     limit: LengthLimit,
 }
 
-/// A record as in the file.
+/// A WARC record with a document, as it is in the file.
 #[derive(Debug)]
 pub(crate) struct WarcPage {
     /// Number of the record in the file, from 1.
@@ -165,7 +166,7 @@ impl WarcPages {
         self.input.path()
     }
 
-    /// Reads the next document.
+    /// Reads the next record that is a document; returns `None` at the end of the file.
     ///
     /// # Errors
     /// [`Error::BadInput`] for a document that is too long, and for a record that is malformed, damaged, or
@@ -197,7 +198,8 @@ impl WarcPages {
         Ok(self.fill()?.is_empty())
     }
 
-    /// Reads a record. Returns its bytes and the length of its header block; `None` if it is not a document.
+    /// Reads a record. Returns the record's bytes, and the length of its header block; `None` if the record is not a
+    /// document.
     fn read_record(&mut self) -> Result<Option<(Vec<u8>, usize)>> {
         let mut bytes = std::mem::take(&mut self.first_line);
         let start = self.offset - bytes.len() as u64;
@@ -253,8 +255,8 @@ impl WarcPages {
         Ok(Some((bytes, header_bytes)))
     }
 
-    /// Reads `length` bytes, and appends them to `kept` if it is given. Returns the number of bytes that are
-    /// missing because the file ends.
+    /// Reads `length` bytes. Appends them to `kept`, or drops them if `kept` is `None`. Returns the number of bytes
+    /// that are missing because the file ends.
     fn read_block(&mut self, length: u64, mut kept: Option<&mut Vec<u8>>) -> Result<u64> {
         let mut missing = length;
         while missing > 0 {
@@ -281,15 +283,15 @@ impl WarcPages {
         self.offset += bytes as u64;
     }
 
-    /// Skips a malformed record, which begins at offset `start`, and returns its error with this `reason`.
-    /// `is_at_line` says whether the input is at the start of a line.
+    /// Skips the rest of a malformed record, which begins at offset `start`. Returns the error for the record, with
+    /// this `reason`. `is_at_line` says whether the input is at the start of a line.
     fn malformed(&mut self, start: u64, reason: &str, is_at_line: bool) -> Error {
         let error = self.input.line_error(reason.to_owned());
         self.skip_record(start, &error, is_at_line)
     }
 
-    /// Skips the rest of a record that begins at offset `start`. Returns `error` with the number of skipped bytes.
-    /// `is_at_line` says whether the input is at the start of a line.
+    /// Skips the rest of a record that begins at offset `start`. Returns `error` with the number of skipped bytes
+    /// added to its message. `is_at_line` says whether the input is at the start of a line.
     fn skip_record(&mut self, start: u64, error: &Error, is_at_line: bool) -> Error {
         let Error::BadInput { reason, .. } = error else { return self.input.line_error(error.to_string()) };
         let is_found = self.find_record(is_at_line);
@@ -301,8 +303,8 @@ impl WarcPages {
         ))
     }
 
-    /// Finds the next line that begins a record. `is_at_line` says whether the input is at the start of a
-    /// line.
+    /// Skips to the next line that begins a record, and reads this line. Returns false at the end of the file.
+    /// `is_at_line` says whether the input is at the start of a line.
     fn find_record(&mut self, mut is_at_line: bool) -> bool {
         let mut line = Vec::new();
         loop {

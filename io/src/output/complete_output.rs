@@ -1,4 +1,4 @@
-//! Complete outputs that still have their temporary names.
+//! Outputs that are completely written, but still have their temporary names.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -9,18 +9,19 @@ use simstore::{Error, Result};
 use super::temporary_path::{TemporaryPath, hidden_path, rename_durably};
 use crate::document::escape::path_to_name;
 
-/// A complete output under its temporary name. It is removed when dropped.
+/// An output file or folder that is completely written, but still has its temporary name. Dropping this value removes
+/// the file or folder, unless it was published or kept.
 #[derive(Debug)]
 pub struct CompleteOutput {
     path: PathBuf,
-    /// Temporary name. It is a field before the lock, so it is dropped first: the file is still locked while it is
+    /// Temporary name. This field is before the lock, and so is dropped first: the file is still locked while it is
     /// removed.
     name: TemporaryPath,
     _lock: Option<Arc<File>>,
 }
 
 impl CompleteOutput {
-    /// Creates a complete output that will get the final name `path`.
+    /// Creates the value for an output with the temporary name `name` and the final name `path`.
     pub(super) fn new(path: PathBuf, name: TemporaryPath, lock: Option<Arc<File>>) -> CompleteOutput {
         CompleteOutput { path, name, _lock: lock }
     }
@@ -33,8 +34,8 @@ impl CompleteOutput {
         self.name.publish(&self.path).map_err(Error::io(&self.path, "write"))
     }
 
-    /// Renames the output to another temporary name, under which a later process can find and publish it.
-    /// Returns `None` for an output to a pipe or a writer.
+    /// Renames the output to `.NAME.SUFFIX`, where `NAME` is the final name. A later process can find and publish it
+    /// there. Returns `None` for an output to a pipe or a writer.
     ///
     /// # Errors
     /// [`Error::Io`] if renaming fails.
@@ -49,7 +50,8 @@ impl CompleteOutput {
     }
 }
 
-/// A complete output under a staging name, and its final name. A later process can publish it.
+/// An output that [`CompleteOutput::stage`] has renamed to `.NAME.SUFFIX`. A later process can publish it under its
+/// final name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StagedOutput {
     staged: PathBuf,
@@ -57,18 +59,20 @@ pub struct StagedOutput {
 }
 
 impl StagedOutput {
-    /// Returns the staged output for a final name; `None` if `path` does not end in a file name.
+    /// Returns the output that was staged with this `suffix` and will get the final name `path`. Returns `None` if
+    /// `path` does not end in a file name.
     pub fn new(path: &Path, suffix: &str) -> Option<StagedOutput> {
         let staged = hidden_path(path, suffix)?;
         Some(StagedOutput { staged, path: path.to_path_buf() })
     }
 
-    /// Returns the final path as text, independent of the working folder.
+    /// Returns the final path as text, made absolute so that it does not depend on the working folder.
     pub fn resolved_path(&self) -> String {
         path_to_name(&resolve_path(&self.path)).into_owned()
     }
 
-    /// Renames the output to its final name. Returns false if this was already done.
+    /// Renames the output to its final name. Returns false if there is no staged file, because it was already
+    /// published.
     ///
     /// # Errors
     /// [`Error::Io`] if the file cannot be examined or renamed.
@@ -81,7 +85,8 @@ impl StagedOutput {
     }
 }
 
-/// Returns the absolute path of a file that may not exist yet. All paths of one file give the same result.
+/// Returns the absolute path of a file that may not exist yet. Links in the path of its folder are resolved, so that
+/// all paths to the same folder and file name give the same result.
 pub fn resolve_path(path: &Path) -> PathBuf {
     let Some(name) = path.file_name() else { return path.to_path_buf() };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

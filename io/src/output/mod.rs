@@ -28,7 +28,7 @@ pub use self::complete_output::{StagedOutput, resolve_path};
 pub use self::output_folder::{OutputFolder, is_folder_path};
 pub use self::unfinished_outputs::UnfinishedOutputs;
 
-/// Size in bytes of the buffer in front of the compressor.
+/// Size in bytes of the buffer for data that the compressor has not yet got.
 const BUFFER_BYTES: usize = 1 << 16;
 
 /// A buffered output, compressed according to its name. Call [`Output::finish`] at the end.
@@ -37,7 +37,7 @@ pub struct Output {
     /// Path in error messages; `-` for standard output.
     path: PathBuf,
     writer: BufWriter<Compressor<Box<dyn Write + Send>>>,
-    /// File that `writer` writes to; `None` if the output is not a file. It is a field after the writer, so it is
+    /// File that `writer` writes to; `None` if the output is not a file. This field is after `writer`, and so is
     /// dropped later.
     file: Option<TemporaryFile>,
 }
@@ -64,9 +64,8 @@ impl Output {
         Output::from_file(path, Compression::from_name(path), TemporaryFile::create(path, unfinished)?)
     }
 
-    /// Creates an uncompressed file that a later run reads, such as a part of a distributed job. It replaces
-    /// anything with its name except a folder. Unlike [`Output::create`], it also replaces a pipe instead of
-    /// writing to it.
+    /// Creates an uncompressed file that a later run reads, such as a part of a distributed job. The file replaces
+    /// anything with its name except a folder. Even a pipe is replaced, whereas [`Output::create`] writes to the pipe.
     ///
     /// # Errors
     /// See [`Output::create`].
@@ -75,8 +74,8 @@ impl Output {
         Output::from_file(path, Compression::None, TemporaryFile::replace(path, unfinished)?)
     }
 
-    /// Creates an uncompressed output to any writer, such as standard output, a socket, or memory. Errors
-    /// name it by `path`.
+    /// Creates an uncompressed output to any writer, such as standard output, a socket, or memory. Error messages
+    /// call the output `path`.
     pub fn from_writer(path: &Path, writer: Box<dyn Write + Send>) -> Self {
         Output::new(path, Compressor::uncompressed(writer), None)
     }
@@ -92,33 +91,33 @@ impl Output {
         Output { path: path.to_path_buf(), writer, file }
     }
 
-    /// Writes bytes.
+    /// Appends bytes to the output.
     ///
     /// # Errors
-    /// [`Error::Io`] if they cannot be written.
+    /// [`Error::Io`] if the bytes cannot be written.
     pub fn write_bytes(&mut self, bytes: &[u8]) -> Result<()> {
         self.writer.write_all(bytes).map_err(Error::io(&self.path, "write"))
     }
 
-    /// Writes a line and its newline.
+    /// Appends a line and a newline to the output.
     ///
     /// # Errors
-    /// [`Error::Io`] if it cannot be written.
+    /// [`Error::Io`] if the line cannot be written.
     pub fn write_line(&mut self, line: impl fmt::Display) -> Result<()> {
         writeln!(self.writer, "{line}").map_err(Error::io(&self.path, "write"))
     }
 
-    /// Writes an object as one line of JSON.
+    /// Appends an object to the output, as one line of JSON.
     ///
     /// # Errors
-    /// [`Error::Io`] if it cannot be written.
+    /// [`Error::Io`] if the object cannot be written.
     pub fn write_json(&mut self, object: &impl Serialize) -> Result<()> {
         serde_json::to_writer(&mut self.writer, object)
             .map_err(|error| Error::io(&self.path, "write")(error.into()))?;
         self.write_bytes(b"\n")
     }
 
-    /// Lets a function write to the output.
+    /// Calls a function that writes to the output.
     ///
     /// # Errors
     /// [`Error::Io`] if the function fails.
@@ -136,18 +135,18 @@ impl Output {
         ended.map_err(Error::io(&self.path, "write"))
     }
 
-    /// Completes the output, and renames a file to its final name.
+    /// Completes the output. A file is renamed to its final name.
     ///
     /// # Errors
-    /// [`Error::Io`] if it cannot be written; the file is removed then.
+    /// [`Error::Io`] if the output cannot be written; its temporary file is removed then.
     pub fn finish(self) -> Result<()> {
         self.complete()?.publish()
     }
 
-    /// Writes buffered data and syncs a file to disk. The file keeps its temporary name.
+    /// Writes all buffered data. A file is synced to disk, and keeps its temporary name.
     ///
     /// # Errors
-    /// [`Error::Io`] if it cannot be written; the file is removed then.
+    /// [`Error::Io`] if the output cannot be written; its temporary file is removed then.
     pub fn complete(self) -> Result<CompleteOutput> {
         let Output { path, writer, file } = self;
         writer
@@ -168,8 +167,8 @@ impl Write for Output {
         self.writer.write(bytes)
     }
 
-    /// Writes buffered data through the compressor to the file or pipe. Needed if the output is read while it is
-    /// written.
+    /// Passes all buffered data through the compressor to the file or pipe. This is necessary if the output is read
+    /// while it is written.
     fn flush(&mut self) -> io::Result<()> {
         self.writer.flush()
     }

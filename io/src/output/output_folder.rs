@@ -13,8 +13,8 @@ use super::temporary_file::{is_same_file, lock};
 use super::temporary_path::{TemporaryPath, hidden_path};
 use super::unfinished_outputs::UnfinishedOutputs;
 
-/// An output folder with the temporary name `.NAME.tmp`. It is removed when dropped, unless it was published.
-/// Its files are synced by [`complete`](OutputFolder::complete).
+/// An output folder with the temporary name `.NAME.tmp`. Dropping this value removes the folder. To keep the folder,
+/// call [`complete`](OutputFolder::complete), which syncs its files, and publish the result.
 ///
 /// The folder is locked, if the system can lock folders. If a killed process left such a folder, the next
 /// process that writes the same output removes it. If two processes write the same output at the same time,
@@ -23,8 +23,8 @@ use super::unfinished_outputs::UnfinishedOutputs;
 pub struct OutputFolder {
     /// Final name of the folder.
     path: PathBuf,
-    /// Temporary path. It is a field before the lock, so it is dropped first: the folder is still locked while
-    /// it is removed.
+    /// Temporary path. This field is before the lock, and so is dropped first: the folder is still locked while it is
+    /// removed.
     temporary: TemporaryPath,
     lock: Option<File>,
     files: Vec<PathBuf>,
@@ -36,7 +36,7 @@ pub fn is_folder_path(path: &Path) -> bool {
 }
 
 impl OutputFolder {
-    /// Creates the folder under its temporary name.
+    /// Creates the folder under its temporary name. `path` is the final name.
     ///
     /// # Errors
     /// [`Error::BadArgument`] for a path that does not end in a name; [`Error::Refused`] if the path exists
@@ -98,7 +98,7 @@ impl OutputFolder {
         self.temporary.path().unwrap_or(&self.path)
     }
 
-    /// Copies a file into the folder, to the relative path `place`.
+    /// Copies a file into the folder. `place` is the path of the copy relative to the folder.
     ///
     /// # Errors
     /// [`Error::Refused`] if `place` exists or is outside of the folder; [`Error::Io`] if the file cannot be
@@ -134,7 +134,7 @@ impl OutputFolder {
         Ok(())
     }
 
-    /// Syncs all files to disk. The folder keeps its temporary name.
+    /// Syncs all files of the folder to disk. The folder keeps its temporary name.
     ///
     /// # Errors
     /// [`Error::Io`] if a file cannot be synced; the folder is removed then.
@@ -156,7 +156,8 @@ impl OutputFolder {
     }
 }
 
-/// Locks a folder, if the system can do so.
+/// Locks `folder`, and returns the lock; `None` if the system cannot lock folders. `path` is the name of the output in
+/// error messages.
 fn lock_folder(folder: &Path, path: &Path) -> Result<Option<File>> {
     // Opening a pipe would wait for its other end.
     if !folder.symlink_metadata().is_ok_and(|it| it.is_dir()) {

@@ -1,4 +1,4 @@
-//! The format of an output file, as its name implies it.
+//! Determines the format of an output file by its name.
 
 use std::path::Path;
 
@@ -7,22 +7,22 @@ use simstore::{Error, Result};
 use crate::formats::detect::{self, Format, extension};
 use crate::{Compression, DocumentFormat};
 
-/// Extensions of formats and compressions that are never written.
+/// Extensions of formats and compressions that simstore cannot write. Output names with them are refused.
 const UNSUPPORTED_EXTENSIONS: [&str; 26] = [
     "7z", "arrow", "avro", "br", "db", "doc", "docx", "duckdb", "feather", "ipc", "lz", "lz4", "lzma", "ods",
     "orc", "pdf", "pkl", "rar", "sqlite", "sz", "tar", "tgz", "xls", "xlsx", "z", "zip",
 ];
 
-/// Returns the format for a name, after removing its compression extension. Returns `None` for an unknown
-/// extension, an archive, and standard output.
+/// Returns the format that the name of an output implies, not counting the extension of a compression. Returns `None`
+/// for an unknown extension, an archive, and standard output.
 pub fn format_from_name(path: &Path) -> Option<Format> {
     detect::format_from_name(path).filter(|format| *format != Format::Documents(DocumentFormat::Archive))
 }
 
-/// Refuses a name with an unsupported format.
+/// Checks that the name of an output implies no format or compression that cannot be written.
 ///
 /// # Errors
-/// [`Error::BadArgument`], which lists the supported outputs.
+/// [`Error::BadArgument`] if the name implies one; the message says what can be written instead.
 pub fn check_name(path: &Path) -> Result<()> {
     let refused = |reason: &str| Err(Error::BadArgument(format!("{}: {reason}", path.display())));
     if format_from_name(path) == Some(Format::Documents(DocumentFormat::Parquet)) {

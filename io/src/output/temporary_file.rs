@@ -20,14 +20,14 @@ use super::unfinished_outputs::UnfinishedOutputs;
 /// and is written directly.
 #[derive(Debug)]
 pub(super) struct TemporaryFile {
-    /// Temporary name. It is a field before the file, so it is dropped first: the file is still locked while it is
+    /// Temporary name. This field is before the file, and so is dropped first: the file is still locked while it is
     /// removed.
     name: TemporaryPath,
     pub(super) file: Arc<File>,
 }
 
 impl TemporaryFile {
-    /// Creates a temporary file, or opens `path` itself if it is a pipe or a device.
+    /// Creates a temporary file for the output `path`. If `path` is a pipe or a device, opens it directly instead.
     pub(super) fn create(path: &Path, unfinished: &UnfinishedOutputs) -> Result<Self> {
         if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
             let file = File::options().write(true).open(path).map_err(Error::io(path, "write"))?;
@@ -58,7 +58,7 @@ impl TemporaryFile {
         }
     }
 
-    /// Syncs the file, which keeps its temporary name. `path` is the final name.
+    /// Syncs the file to disk. The file keeps its temporary name; `path` is its final name.
     pub(super) fn complete(self, path: PathBuf) -> Result<CompleteOutput> {
         match self.file.sync_all() {
             // Pipes and devices cannot be synced.
@@ -68,7 +68,8 @@ impl TemporaryFile {
     }
 }
 
-/// Locks a temporary file or folder. Succeeds without a lock if the file system has none.
+/// Locks the file or folder with the path `temporary`. Succeeds without a lock if the file system has no locks. `path`
+/// is the final name, for the error message.
 pub(super) fn lock(file: &File, path: &Path, temporary: &Path) -> Result<()> {
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => Err(Error::Refused(format!(
@@ -81,8 +82,8 @@ pub(super) fn lock(file: &File, path: &Path, temporary: &Path) -> Result<()> {
     }
 }
 
-/// Removes an entry with the temporary name, unless another process has locked it. A link is removed, not its
-/// target.
+/// Removes the file or link that already has the path `temporary`, unless another process has locked the file. A link
+/// is removed, not its target. `path` is the final name, for error messages.
 fn remove_leftover(path: &Path, temporary: &Path) -> Result<()> {
     let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
     let in_the_way = |error: io::Error| {
@@ -111,7 +112,7 @@ fn remove_leftover(path: &Path, temporary: &Path) -> Result<()> {
     }
 }
 
-/// Whether a path is the name of an open file, and not a link to it. Always true on systems without inodes.
+/// Whether a path is the name of an open file, and not a link to the file. Always true on systems without inodes.
 pub(super) fn is_same_file(file: &File, path: &Path) -> bool {
     #[cfg(unix)]
     {

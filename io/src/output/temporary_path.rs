@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use super::unfinished_outputs::{UnfinishedOutputs, remove_file_or_folder};
 
-/// Temporary path of an output. Dropping it removes the file or folder, unless it was published or kept.
+/// Temporary path of an output. Dropping this value removes the file or folder, unless it was published or kept.
 #[derive(Debug, Default)]
 pub(super) struct TemporaryPath {
-    /// `None` for an output without temporary path, and after it was published or kept.
+    /// The current path; `None` for an output without temporary path, and after the output was published or kept.
     path: Option<PathBuf>,
     unfinished: UnfinishedOutputs,
 }
@@ -26,8 +26,8 @@ impl Drop for TemporaryPath {
 }
 
 impl TemporaryPath {
-    /// Takes the path of an existing file or folder, which is removed when the value is dropped, or if a signal
-    /// ends the process.
+    /// Creates the value for an existing file or folder. The file or folder is removed when the value is dropped, or
+    /// if a signal ends the process.
     pub(super) fn new(path: PathBuf, unfinished: &UnfinishedOutputs) -> TemporaryPath {
         unfinished.insert(path.clone());
         TemporaryPath { path: Some(path), unfinished: unfinished.clone() }
@@ -37,7 +37,7 @@ impl TemporaryPath {
         self.path.as_deref()
     }
 
-    /// Renames the output to its final path, durably. If that fails, the output is removed.
+    /// Renames the output to its final path, durably. If renaming fails, the output is removed.
     pub(super) fn publish(mut self, path: &Path) -> io::Result<()> {
         let Some(temporary) = self.path.take() else { return Ok(()) };
         let renamed = self.unfinished.update(|all| {
@@ -50,7 +50,8 @@ impl TemporaryPath {
         renamed
     }
 
-    /// Renames the output to `.NAME.SUFFIX`, durably. Returns `None` if it has no temporary path.
+    /// Renames the output to `.NAME.SUFFIX`, durably, and returns this path. `path` is the final path, with the file
+    /// name `NAME`. Returns `None` if the output has no temporary path.
     pub(super) fn stage(&mut self, path: &Path, suffix: &str) -> io::Result<Option<PathBuf>> {
         let (Some(temporary), Some(staged)) = (&self.path, hidden_path(path, suffix)) else {
             return Ok(None);
@@ -66,7 +67,7 @@ impl TemporaryPath {
         Ok(Some(staged))
     }
 
-    /// Keeps the output at its current path.
+    /// Keeps the output at its current path: dropping this value does not remove the file or folder.
     pub(super) fn keep(&mut self) {
         if let Some(path) = self.path.take() {
             self.unfinished.remove(&path);
@@ -82,7 +83,7 @@ pub(super) fn hidden_path(path: &Path, suffix: &str) -> Option<PathBuf> {
     Some(path.with_file_name(hidden))
 }
 
-/// Renames a file or folder, and syncs its folder.
+/// Renames a file or folder, and syncs the folder that contains it, so that the new name survives a crash.
 pub(super) fn rename_durably(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)?;
     sync_folder(to)

@@ -1,4 +1,4 @@
-//! The list of unfinished outputs and temporary folders, which a process removes if a signal ends it.
+//! The list of unfinished outputs and temporary folders. If a signal ends the process, they are removed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,19 +6,20 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Maximum number of attempts to remove a folder, since other threads may still create files in it.
+/// Maximum number of attempts to remove a folder. An attempt may fail because other threads still create files in the
+/// folder.
 const MAX_REMOVE_ATTEMPTS: usize = 100;
 
 /// The unfinished output files and temporary folders of a job. Clones share one list.
 ///
-/// Dropping an [`Output`](super::Output) removes its file. The list is for a process that a signal ends: such
-/// a process does not drop its values.
+/// Dropping an [`Output`](super::Output) removes its file. But a process that a signal ends does not drop its values:
+/// it needs this list to remove the files.
 #[derive(Clone, Debug, Default)]
 pub struct UnfinishedOutputs(Arc<Mutex<BTreeSet<PathBuf>>>);
 
 impl UnfinishedOutputs {
-    /// Removes all files and folders of the list, and keeps the list locked. A thread that then tries to
-    /// finish an output blocks until the process ends.
+    /// Removes all files and folders of the list, and keeps the list locked. So a thread that then tries to finish an
+    /// output waits until the process ends.
     pub fn remove_all_and_block(&self) {
         let unfinished = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for path in &*unfinished {
@@ -39,7 +40,8 @@ impl UnfinishedOutputs {
         self.update(|all| all.remove(path));
     }
 
-    /// Changes the list while holding its lock. The change may include renaming or removing the files.
+    /// Calls a function that changes the list, while the list is locked. The function may also rename or remove the
+    /// files.
     pub fn update<T>(&self, update: impl FnOnce(&mut BTreeSet<PathBuf>) -> T) -> T {
         update(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

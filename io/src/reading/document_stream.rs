@@ -1,4 +1,4 @@
-//! Documents from an iterator. They are spooled to a temporary file if they must be read again.
+//! Documents from an iterator. They are spooled (copied to a temporary file) if they must be read again.
 
 use std::fmt;
 use std::fs::File;
@@ -11,15 +11,16 @@ use crate::reading::record::{InMemoryDocument, Record, RecordContent};
 use crate::{Document, DocumentId, IdRef};
 use simstore::{Error, Result};
 
-/// Size in bytes of a write to, or read from, the temporary file.
+/// Size in bytes of one write to, or one read from, the temporary file of spooled documents.
 const BUFFER_BYTES: usize = 1 << 18;
-/// Size in bytes of the field before each spooled document, which holds the document's length.
+/// Size in bytes of the length that is stored before each document in the temporary file.
 const LENGTH_BYTES: usize = 8;
-/// Fields of a spooled document: id and extra field. A malformed document has path, line, and reason instead.
+/// What is stored of a spooled document except its text: the id and the extra value. For a malformed document, the
+/// path, the line, and the reason of the error are stored instead.
 type SpooledFields = std::result::Result<(DocumentId, Option<String>), (String, u64, String)>;
 
-/// An iterator of documents that several readers share. If the documents are spooled, each reader gets all of
-/// them; otherwise only the first reader does.
+/// An iterator of documents that several readers share. If the documents are spooled (copied to a temporary file), each
+/// reader gets all of them; otherwise only the first reader does.
 #[derive(Clone)]
 pub struct DocumentStream(Arc<Mutex<StreamState>>);
 
@@ -35,11 +36,11 @@ struct StreamState {
 enum StreamStatus {
     Open,
     Ended,
-    /// The iterator returned an error other than a malformed document.
+    /// The iterator has returned an error other than a malformed document, or spooling has failed.
     Failed,
 }
 
-/// Documents that were taken from the iterator, in an unnamed temporary file.
+/// An unnamed temporary file with the documents that were taken from the iterator.
 struct Spool {
     folder: PathBuf,
     file: File,
@@ -56,7 +57,7 @@ impl fmt::Debug for DocumentStream {
 }
 
 impl DocumentStream {
-    /// Wraps an iterator. Its documents are taken one at a time, as they are read.
+    /// Wraps an iterator. A document is taken from it only when a reader needs the document.
     pub fn new(documents: impl Iterator<Item = Result<Document>> + Send + 'static) -> Self {
         let documents = Box::new(documents);
         DocumentStream(Arc::new(Mutex::new(StreamState {
@@ -71,8 +72,8 @@ impl DocumentStream {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes each document that is taken from now on to a temporary file in `folder`, so that it can be read
-    /// again.
+    /// Starts spooling: each document that is taken from the iterator is also written to a temporary file in `folder`,
+    /// so that other readers can read it again.
     ///
     /// # Errors
     /// [`Error::Io`] if the file cannot be created; [`Error::Refused`] if documents were already taken.
@@ -101,7 +102,7 @@ fn already_taken() -> Error {
 }
 
 impl StreamState {
-    /// Takes the next document from the iterator, and spools it if requested.
+    /// Takes the next document from the iterator. If there is a spool, writes the document to it.
     fn take(&mut self) -> Result<Option<Document>> {
         match self.status {
             StreamStatus::Open => {}
@@ -130,7 +131,7 @@ impl Spool {
         Error::io(&self.folder, "put documents aside in")(error)
     }
 
-    /// Appends a document: its length, its fields as JSON, and its text.
+    /// Appends a document: the length of all that follows, the id and the extra value as JSON, and the text.
     fn push(&mut self, document: &Result<Document>) -> Result<()> {
         let (fields, text) = match document {
             Ok(Document { id, text, extra, .. }) => (Ok((IdRef::from(id), extra)), &**text),
@@ -154,7 +155,8 @@ impl Spool {
         Ok(())
     }
 
-    /// Appends bytes of the file, starting at `offset`, to `bytes`, until `bytes` holds at least `min_bytes` bytes.
+    /// Reads the temporary file from `offset` on, and appends what it reads to `bytes`, until `bytes` has a length of
+    /// at least `min_bytes`.
     fn read(&mut self, offset: u64, bytes: &mut Vec<u8>, min_bytes: usize) -> Result<()> {
         self.flush()?;
         let more = (min_bytes - bytes.len()).max(BUFFER_BYTES) as u64;
@@ -173,7 +175,7 @@ pub(crate) struct DocumentStreamReader {
     line: u64,
     /// Offset of the next document in the temporary file, in bytes.
     offset: u64,
-    /// Bytes read ahead from the temporary file. The first `used` of them are consumed.
+    /// Bytes that were read from the temporary file. The first `used` bytes are already consumed.
     ahead: Vec<u8>,
     used: usize,
 }
@@ -217,7 +219,7 @@ impl DocumentStreamReader {
         Ok(document)
     }
 
-    /// Returns `count` bytes of the temporary file, starting at the next document.
+    /// Returns the `count` bytes of the temporary file that start at the next document, without consuming them.
     fn peek(&mut self, spool: &mut Spool, count: usize) -> Result<&[u8]> {
         if self.ahead.len() - self.used < count {
             self.ahead.drain(..self.used);

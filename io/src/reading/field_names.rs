@@ -1,4 +1,4 @@
-//! The field names of a record.
+//! Lists the field names of a record.
 
 use crate::Record;
 use crate::bytes::encoding;

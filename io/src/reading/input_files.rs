@@ -1,4 +1,4 @@
-//! The input files that paths, globs, and folders lead to. A file with several paths is read once.
+//! Finds the input files that paths, globs, and folders lead to. A file with several paths is read once.
 
 mod file_id;
 mod globs;
@@ -28,7 +28,7 @@ pub struct InputFile {
     pub path: PathBuf,
     /// Format of the file, after decompression.
     pub format: DocumentFormat,
-    /// Compression of the whole file.
+    /// Compression of the file as a whole.
     pub compression: Compression,
     /// Size on disk in bytes; `None` for standard input and pipes.
     pub bytes: Option<u64>,
@@ -37,8 +37,8 @@ pub struct InputFile {
 /// Returns all files that [`records`](crate::records) and [`documents`](crate::documents) read for the same
 /// paths, in the same order.
 ///
-/// Only the first bytes of the files are read. Reading the files one by one gives the same documents as
-/// reading them together.
+/// Only the first bytes of the files are read, to detect the formats. If each returned file is then read in a separate
+/// call, the documents are the same as if all paths are read in one call.
 ///
 /// # Errors
 /// [`Error::BadInput`] for a file or folder that cannot be opened or listed; the next file follows. Any other
@@ -55,14 +55,14 @@ pub struct InputFiles {
 }
 
 impl InputFiles {
-    /// Creates an iterator like [`input_files`]. `read_once` keeps the first bytes of standard input and pipes,
-    /// which are read to detect their formats.
+    /// Creates an iterator like [`input_files`]. The first bytes of standard input and pipes are read to detect their
+    /// formats; `read_once` keeps these bytes for the reader of the documents.
     pub fn new(paths: &[PathBuf], options: &DocumentOptions, read_once: &Arc<ReadOnceInputs>) -> InputFiles {
         let progress = Arc::default();
         InputFiles { files: InputFileWalker::new(paths, options, &progress, read_once), progress }
     }
 
-    /// Returns the counters of skipped files.
+    /// Returns the counters, among them those of skipped files.
     pub fn progress(&self) -> Arc<ReadProgress> {
         Arc::clone(&self.progress)
     }
@@ -84,7 +84,7 @@ impl Iterator for InputFiles {
 /// Returns the paths with each glob replaced by its matches.
 ///
 /// # Errors
-/// Like [`input_files`].
+/// See [`expand_glob`].
 pub fn expand_globs(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     for path in paths {
@@ -104,18 +104,19 @@ pub(crate) struct DetectedFile {
     pub(crate) compression: Compression,
 }
 
-/// Iterator over the visible entries below a folder. It does not follow links.
+/// Iterator over a folder and the entries below it whose names do not begin with a dot. It does not follow links.
 type FolderWalk = FilterEntry<walkdir::IntoIter, fn(&DirEntry) -> bool>;
 
-/// Iterator over the input files, with their formats.
+/// Iterator over the input files with their detected formats. It walks through folders, and follows links.
 #[derive(Debug)]
 pub(crate) struct InputFileWalker {
     paths: PathExpander,
-    /// Stack of folders that are being walked, the current one last. If a link to another folder is found in a
-    /// walk, a walk of that folder is pushed. The flag is true if a link was followed to reach the folder.
+    /// Stack of the walks through folders, the current walk last. If a walk finds a link to another folder, a walk
+    /// through this folder is pushed. The flag says whether a link was followed to reach the folder.
     walks: Vec<(FolderWalk, bool)>,
     options: DocumentOptions,
-    /// The first JSON file that was skipped for its missing text field.
+    /// The first JSON file that was skipped because it has no text field. If no other file is returned, this file is
+    /// returned after all, so that its reader reports the missing field.
     first_skipped_json: Option<PathBuf>,
     /// Whether any file was returned.
     has_yielded: bool,
@@ -182,8 +183,9 @@ impl InputFileWalker {
         self.walks.push((walk.filter_entry(is_visible), through_link));
     }
 
-    /// Returns the file that an entry of the current folder is or links to. Returns `None` if the entry is
-    /// skipped, or is a folder. If it is a link to a folder, this folder becomes the current one.
+    /// Returns the file that an entry of the current folder is or links to. Returns `None` if the entry is skipped, or
+    /// is a folder. If the entry is a link to a folder, a walk through this folder is pushed. `through_link` says
+    /// whether a link was followed to reach the current folder.
     fn detect_entry(&mut self, entry: &DirEntry, through_link: bool) -> Result<Option<DetectedFile>> {
         let (path, is_link) = (entry.path(), entry.path_is_symlink());
         // The folder itself, which may be a link.
@@ -237,7 +239,7 @@ impl InputFileWalker {
         Ok(DetectedFile { path, format, compression })
     }
 
-    /// Detects the format of a file in a folder; `None` if the file is skipped.
+    /// Detects the format of a file that was found in a folder; returns `None` if the file is skipped.
     fn detect_in_folder(&mut self, path: &Path) -> Result<Option<DocumentFormat>> {
         let diagnostic = match detect::detect(path, false, &self.options, &self.read_once)? {
             Some(Format::Documents(format)) => return Ok(Some(format)),

@@ -23,8 +23,8 @@ use simstore::{Error, Result};
 /// A document as it is in its file: a line of JSON, a row of a table, a WARC record, a whole text file, or a
 /// document [from an iterator](crate::reading::DocumentStream).
 ///
-/// Lines of JSON share the memory of the block that they were read in. So a record that is kept in memory
-/// also keeps its block, which has 64 KiB or more.
+/// A file of JSON is read in blocks of 64 KiB or more, and its records refer to the memory of these blocks. So a record
+/// that is kept also keeps its whole block in memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Record {
     path: Arc<Path>,
@@ -32,7 +32,7 @@ pub struct Record {
     content: RecordContent,
 }
 
-/// Content of a record, by format.
+/// Content of a record, with what is needed to parse it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum RecordContent {
     Jsonl {
@@ -66,8 +66,8 @@ impl Record {
         Record { path: Arc::clone(path), line, content }
     }
 
-    /// Returns the record with a copy of its line, so that it does not keep a whole block in memory. Useful
-    /// if few records of many are kept.
+    /// Copies the line of a JSON record, so that the record does not keep a whole block of the file in memory. This is
+    /// useful if few records of many are kept.
     pub fn detached(mut self) -> Record {
         if let RecordContent::Jsonl { line, .. } = &mut self.content {
             *line = Bytes::copy_from_slice(line);
@@ -79,21 +79,21 @@ impl Record {
         &self.content
     }
 
-    /// Path of the file; `-` for standard input. A member of an archive has the path of the archive followed
-    /// by its own: `pages.zip/a/b.txt`.
+    /// Path of the file; `-` for standard input. A member of an archive has a path that begins with the path of the
+    /// archive: `pages.zip/a/b.txt`.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Path of the file. All records of a file share it.
+    /// Like [`path`](Record::path), but shared by all records of the file.
     pub fn shared_path(&self) -> &Arc<Path> {
         &self.path
     }
 
     /// Position of the record in its file, from 1.
     ///
-    /// It is the number of the first line in JSON lines and tables, of the row in Parquet, of the record in a
-    /// web archive, and of the element in a JSON array. A text file has position 1.
+    /// In JSON lines and tables, the position is the number of the record's first line. In Parquet, it is the number of
+    /// the row; in a web archive, of the WARC record; in a JSON array, of the element. A text file has position 1.
     pub fn line(&self) -> u64 {
         self.line
     }
@@ -140,8 +140,8 @@ impl Record {
 
     /// Returns a checksum that shows whether a document has changed since it was last read.
     ///
-    /// It is xxh3 of the bytes and, in CSV and TSV, of the header. In Parquet it covers the columns that the
-    /// options name. The checksum of a document from an iterator covers its text.
+    /// The checksum is xxh3 of the bytes of the record and, in CSV and TSV, of the header. In Parquet, it covers the
+    /// columns that the options name. For a document from an iterator, it covers the text.
     pub fn checksum(
         &self,
         #[cfg_attr(
@@ -167,7 +167,8 @@ impl Record {
     ///
     /// - a line that is not one JSON object,
     /// - a row with more or fewer fields than the header,
-    /// - an id that is too long, or that the options request and the document lacks,
+    /// - a document without the id field that the options name,
+    /// - an id that is too long,
     /// - a field that has the wrong type or occurs twice.
     pub fn into_document(self, options: &DocumentOptions) -> Result<Document> {
         let ParsedDocument { id, text, replacements, extra, has_position_id, detected_encoding } =

@@ -91,7 +91,7 @@ impl RecordReader {
         Ok(RecordReader::Jsonl(Box::new(JsonObjects::from_section(section, options, progress)?)))
     }
 
-    /// Reads a format that needs only a byte stream: not Parquet, and not an archive.
+    /// Creates a reader for a format that is read as one stream of bytes. Returns an error for Parquet and archives.
     fn from_input(input: Input, format: DocumentFormat, options: &DocumentOptions) -> Result<RecordReader> {
         let table = |input: Input, delimiter| {
             Ok(csv::CsvRows::open(input.into_lines(options.encoding)?, delimiter, options)?
@@ -117,7 +117,7 @@ impl RecordReader {
     /// Returns the next record; `None` at the end of the file.
     ///
     /// # Errors
-    /// Like the items of [`records`](crate::records).
+    /// See [`records`](crate::records).
     pub(crate) fn next(&mut self) -> Result<Option<Record>> {
         match self {
             RecordReader::Jsonl(objects) => Ok(objects.read()?.map(|(number, line)| {

@@ -1,4 +1,4 @@
-//! Iterators over the documents of files: [`records`] unparsed, [`documents`] parsed.
+//! Iterators over the documents of files: [`records`] returns them unparsed, [`documents`] parsed.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use simstore::{Error, Result};
 ///
 /// # Errors
 /// - [`Error::BadInput`](simstore::Error::BadInput) for a malformed document; the next document follows.
-/// - The same for a file that cannot be opened, read, or decompressed, or that lacks the requested columns;
-///   the next file follows.
+/// - [`Error::BadInput`](simstore::Error::BadInput) also for a file that cannot be opened, read, or decompressed, or
+///   that lacks the requested columns; the next file follows.
 /// - [`Error::Io`](simstore::Error::Io) for a file that does not exist, and
 ///   [`Error::BadArgument`](simstore::Error::BadArgument) for a file of fingerprints or a glob without
-///   matches. Either is the last item.
+///   matches. After these errors, the iterator ends.
 pub fn documents(
     paths: &[PathBuf],
     options: &DocumentOptions,
@@ -30,7 +30,7 @@ pub fn documents(
     records(paths, &options).with_projection(true).map(move |record| record?.into_document(&options))
 }
 
-/// Returns the documents of files and folders, in order and not yet parsed. Use it to write selected
+/// Returns the documents of files and folders, in order and not yet parsed. Use this function to write selected
 /// documents with a [`DocumentWriter`](crate::DocumentWriter).
 ///
 /// # Errors
@@ -44,12 +44,12 @@ pub fn records(paths: &[PathBuf], options: &DocumentOptions) -> Records {
 #[derive(Debug)]
 pub struct Records {
     files: InputFileWalker,
-    /// Section that is read before the files.
+    /// Section of a file, to be read before `files`; `None` after it was opened.
     section: Option<Section>,
     /// Reader of the current file.
     current: Option<RecordReader>,
     options: DocumentOptions,
-    /// Whether to read only the columns with ids, texts, and the extra value, in formats where that is faster.
+    /// Whether to read only the columns with ids, texts, and extra values, if the format allows it (Parquet).
     is_projected: bool,
     progress: Arc<ReadProgress>,
     read_once: Arc<ReadOnceInputs>,
@@ -66,7 +66,7 @@ impl Records {
         Records { section: Some(section.clone()), ..Records::new(&[], options, read_once) }
     }
 
-    /// Returns the documents of a stream.
+    /// Returns the documents of an iterator.
     pub fn from_stream(stream: &DocumentStream, options: &DocumentOptions) -> Records {
         Records {
             current: Some(RecordReader::Stream(stream.reader())),
@@ -74,8 +74,8 @@ impl Records {
         }
     }
 
-    /// Returns the documents of files, like [`records`]. `read_once` keeps the first bytes of standard input
-    /// and pipes, which are read to detect their formats.
+    /// Returns the documents of files, like [`records`]. The first bytes of standard input and pipes are read to detect
+    /// their formats; `read_once` keeps these bytes until the documents are read.
     pub fn new(paths: &[PathBuf], options: &DocumentOptions, read_once: &Arc<ReadOnceInputs>) -> Records {
         let progress = Arc::default();
         Records {
@@ -90,8 +90,8 @@ impl Records {
         }
     }
 
-    /// Sets whether to read only the columns with ids, texts, and the extra value. The records cannot be
-    /// written by a [`DocumentWriter`](crate::DocumentWriter) then, since they lack the other columns.
+    /// Sets whether only the columns with ids, texts, and extra values are read from Parquet files. Such records must
+    /// not be written by a [`DocumentWriter`](crate::DocumentWriter), because they lack the other columns.
     pub fn with_projection(self, is_projected: bool) -> Self {
         Records { is_projected, ..self }
     }

@@ -13,13 +13,12 @@ use crate::{Compression, DocumentFormat, DocumentOptions, InputFile};
 
 /// Divides a file into sections of about `bytes` bytes on disk.
 ///
-/// Returns fewer than two sections if the file must be read as a whole: if it is not larger than `bytes`, or
-/// if records of its format cannot be found from the middle. The division depends only on the file, not
-/// on the machine.
+/// Returns fewer than two sections if the file must be read as a whole: it is not larger than `bytes`, or its format
+/// can be read only from the start. The division depends only on the file, not on the machine.
 ///
 /// JSON is divided if it is in lines, in an ASCII-compatible encoding, and either uncompressed or in gzip
-/// members or zstd frames. Files that cannot be opened have no sections; the error is reported when they are
-/// read.
+/// members or zstd frames. For a file that cannot be opened, no sections are returned; the error is reported when the
+/// file is read.
 pub fn split_into_sections(
     file: &InputFile,
     options: &DocumentOptions,

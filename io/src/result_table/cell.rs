@@ -7,10 +7,10 @@ use serde::Serialize;
 use crate::IdRef;
 use crate::document::escape::escape_text;
 
-/// Type of the values in a column.
+/// Type of the values in a column of a result table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnKind {
-    /// Ids of documents. The column is numeric if all ids are numbers, otherwise text.
+    /// Ids of documents. In Parquet, the column is numeric if all ids are numbers, otherwise text.
     Ids {
         /// Whether all ids are numbers.
         are_numbers: bool,
@@ -19,16 +19,16 @@ pub enum ColumnKind {
     Text,
     /// An unsigned integer.
     Count,
-    /// A number from 0 to 1.
+    /// A number from 0 to 1, such as a similarity.
     Share,
     /// True or false.
     Flag,
 }
 
-/// Name and type of a column.
+/// Name and type of a column of a result table.
 pub type Column = (&'static str, ColumnKind);
 
-/// A value in a row.
+/// A value in a row of a result table.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Cell<'a> {
@@ -38,14 +38,14 @@ pub enum Cell<'a> {
     Text(&'a str),
     /// An unsigned integer.
     Count(u64),
-    /// A number from 0 to 1.
+    /// A number from 0 to 1, such as a similarity.
     Share(f64),
     /// True or false.
     Flag(bool),
 }
 
 impl Cell<'_> {
-    /// Returns the value as a column of a line, escaped.
+    /// Returns the value as text that is escaped for a column of a tab-separated line.
     pub(super) fn escaped_text(&self) -> Cow<'_, str> {
         match self {
             Cell::Id(id) => id.escaped_text(),
@@ -54,7 +54,7 @@ impl Cell<'_> {
         }
     }
 
-    /// Returns the value as text.
+    /// Returns the value as text, without escapes.
     pub(super) fn text(&self) -> Cow<'_, str> {
         match self {
             Cell::Id(id) => id.text(),

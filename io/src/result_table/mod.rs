@@ -3,7 +3,7 @@
 //! - `.jsonl`: one JSON object per row
 //! - `.csv`, `.tsv`: a header with the column names, then the rows
 //! - `.parquet`: typed columns (feature `parquet`)
-//! - any other name: lines of tab-separated columns without a header, or JSON objects
+//! - any other name: lines of tab-separated columns without a header or, if the caller chooses so, JSON objects
 
 use std::fmt;
 use std::path::Path;
@@ -55,10 +55,11 @@ impl Serialize for RowObject<'_> {
     }
 }
 
-/// Refuses a file name whose format cannot hold a table.
+/// Checks that a table can be written to a file with this name.
 ///
 /// # Errors
-/// [`Error::BadArgument`], which lists the supported formats.
+/// [`Error::BadArgument`] if the name implies a format that cannot hold a table. The message lists the supported
+/// formats.
 pub fn check_name(path: &Path) -> Result<()> {
     output_format::check_name(path)?;
     match output_format::format_from_name(path) {
@@ -73,8 +74,8 @@ pub fn check_name(path: &Path) -> Result<()> {
 }
 
 impl ResultTableWriter {
-    /// Creates a table. If the name in `path` implies no format, rows are written as JSON objects if `json`
-    /// is set, and as lines otherwise.
+    /// Creates a table. If the file name in `path` implies no format, `json` decides: rows are written as JSON objects
+    /// or, if `json` is false, as tab-separated lines.
     ///
     /// # Errors
     /// [`Error::Io`] if the header cannot be written.
@@ -97,10 +98,10 @@ impl ResultTableWriter {
         Ok(ResultTableWriter { columns: columns.to_vec(), writer })
     }
 
-    /// Writes a row: one cell of the right type for each column.
+    /// Writes a row. `cells` has a cell for each column, of the column's type.
     ///
     /// # Errors
-    /// [`Error::Io`] if it cannot be written.
+    /// [`Error::Io`] if the row cannot be written.
     pub fn write_row(&mut self, cells: &[Cell<'_>]) -> Result<()> {
         match &mut self.writer {
             TableFormatWriter::Lines(output) => {
@@ -124,7 +125,7 @@ impl ResultTableWriter {
     /// Writes buffered data and syncs the file, which keeps its temporary name.
     ///
     /// # Errors
-    /// [`Error::Io`] if it cannot be written.
+    /// [`Error::Io`] if the data cannot be written.
     pub fn complete(self) -> Result<CompleteOutput> {
         match self.writer {
             TableFormatWriter::Lines(output) | TableFormatWriter::Json(output) => output.complete(),

@@ -18,7 +18,7 @@ use crate::IdRef;
 use crate::output::{CompleteOutput, Output};
 use crate::writing::parquet_rows::write_error;
 
-/// Number of rows in a batch for the Parquet writer.
+/// Number of rows that are collected in a batch before the batch is passed to the Parquet writer.
 const BATCH_ROWS: usize = 1 << 16;
 
 pub(super) struct ParquetTableWriter {
@@ -29,7 +29,7 @@ pub(super) struct ParquetTableWriter {
     rows: usize,
 }
 
-/// Builder of the values in one column of a batch.
+/// Collects the values of one column of a batch.
 enum ColumnBuilder {
     Numbers(UInt64Builder),
     Shares(Float64Builder),

@@ -3,14 +3,14 @@
 /// Cluster of a document, written as an additional field or column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClusterAnnotation<'a> {
-    /// Name of the field or column. All documents of an output must have the same one.
+    /// Name of the field or column. It must be the same for all documents of an output.
     pub field: &'a str,
     /// Id of the cluster; `None` if the document is in no cluster.
     pub cluster: Option<u64>,
 }
 
 impl Default for ClusterAnnotation<'_> {
-    /// No cluster, in the field `cluster`.
+    /// Returns an annotation in the field `cluster` that says that the document is in no cluster.
     fn default() -> Self {
         ClusterAnnotation { field: "cluster", cluster: None }
     }

@@ -55,27 +55,28 @@ pub struct DocumentWriter<W: Write + Send> {
     path: PathBuf,
     /// Whether paths of text files are terminated by a zero byte.
     is_null_terminated: bool,
-    /// Properties of the first written record; `None` before it. All later records must have the same.
+    /// Properties of the first written record; `None` until a record is written. All later records must have the same
+    /// properties.
     first: Option<FirstRecord>,
 }
 
-/// Destination of the documents.
+/// The output of a [`DocumentWriter`], which takes either bytes or rows of Parquet.
 #[derive(Debug)]
 enum DocumentOutput<W: Write + Send> {
     Bytes(W),
     #[cfg(feature = "parquet")]
     Rows(Box<ParquetRowWriter<W>>),
-    /// State after the Parquet writer could not be created: nothing can be written.
+    /// Creating the Parquet writer has failed, so nothing can be written.
     #[cfg(feature = "parquet")]
     Broken,
 }
 
-/// Properties of the first written record. All later records of the output must have the same.
+/// Properties of the first written record. All later records of the output must have the same properties.
 #[derive(Debug)]
 struct FirstRecord {
     path: PathBuf,
     format: DocumentFormat,
-    /// Name of the annotation's field; `None` without annotation.
+    /// Field of the [`ClusterAnnotation`]; `None` if documents are written without annotation.
     field: Option<String>,
     header: Option<Arc<CsvHeader>>,
 }
@@ -97,8 +98,8 @@ impl<W: Write + Send> DocumentWriter<W> {
         DocumentWriter { path: path.to_path_buf(), ..self }
     }
 
-    /// Sets whether the path of a text file is terminated by a zero byte instead of a newline. A path may
-    /// contain newlines.
+    /// Sets whether the path of a text file is written without escapes and with a zero byte at its end. The default is
+    /// an escaped path with a newline at its end.
     #[must_use]
     pub fn with_null_terminators(self, is_null_terminated: bool) -> Self {
         DocumentWriter { is_null_terminated, ..self }
@@ -107,9 +108,9 @@ impl<W: Write + Send> DocumentWriter<W> {
     /// Writes a document. Either all documents of an output have an annotation, or none has.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] for a document with another format or other columns than the first one, for one
-    /// that is [in memory](crate::reading::DocumentStream), and for an annotation in a web archive;
-    /// [`Error::Io`] if it cannot be written.
+    /// [`Error::BadArgument`] for a document with another format or other columns than the first one, for a document
+    /// [from an iterator](crate::reading::DocumentStream), and for an annotation in a web archive;
+    /// [`Error::Io`] if the document cannot be written.
     pub fn write(&mut self, record: &Record, annotation: Option<&ClusterAnnotation<'_>>) -> Result<()> {
         let refused = |reason: String| {
             Error::BadArgument(format!("{}:{}: {reason}", record.path().display(), record.line()))
@@ -164,8 +165,8 @@ impl<W: Write + Send> DocumentWriter<W> {
         self.output.write(&[&lines, end], &self.path)
     }
 
-    /// Returns the output that this writer writes to. All documents so far have been written to it. Returns
-    /// `None` for Parquet, whose rows are buffered.
+    /// Returns the output to which this writer has written all documents so far. Returns `None` for Parquet, because
+    /// its rows are buffered.
     pub fn get_mut(&mut self) -> Option<&mut W> {
         match &mut self.output {
             DocumentOutput::Bytes(write) => Some(write),
@@ -177,7 +178,7 @@ impl<W: Write + Send> DocumentWriter<W> {
     /// Writes buffered data and returns the output.
     ///
     /// # Errors
-    /// [`Error::Io`] if it cannot be written.
+    /// [`Error::Io`] if the data cannot be written.
     pub fn finish(self) -> Result<W> {
         self.output.finish(&self.path)
     }
@@ -207,7 +208,8 @@ impl<W: Write + Send> DocumentOutput<W> {
         }
     }
 
-    /// Returns the Parquet writer. The first row decides its columns.
+    /// Returns the Parquet writer. For the first row, creates a writer with the columns of `row`, and a column `field`
+    /// for the cluster if `field` is given.
     #[cfg(feature = "parquet")]
     fn parquet_writer(
         &mut self,
@@ -246,7 +248,8 @@ impl FirstRecord {
         }
     }
 
-    /// Returns the reason if a record cannot follow the first one.
+    /// Returns the reason if a record cannot be written after the first one, because their properties differ. `field`
+    /// is the field of the record's annotation.
     fn check(&self, record: &Record, field: Option<&str>) -> Result<(), String> {
         if record.format() != self.format {
             return Err(format!(
@@ -283,7 +286,8 @@ fn cluster_text(annotation: &ClusterAnnotation<'_>) -> String {
     annotation.cluster.map_or_else(String::new, |cluster| cluster.to_string())
 }
 
-/// Returns a JSON object with one more field.
+/// Returns a line of JSON with the annotation as one more field at the end of the object. Returns the reason if the
+/// object already has this field.
 fn append_field<'r>(
     line: &[u8],
     encoding: Encoding,
@@ -304,7 +308,8 @@ fn append_field<'r>(
     Ok([&line[..end], field.as_bytes(), &line[end..]].concat().into())
 }
 
-/// Returns a row, with one more cell if it is annotated. The first row is preceded by the header.
+/// Returns a row of a table, with one more cell if there is an annotation. If the row is the first one, the result
+/// begins with the header.
 fn table_lines<'r>(
     row: &'r [u8],
     header: &CsvHeader,

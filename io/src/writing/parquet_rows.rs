@@ -1,4 +1,4 @@
-//! Writes rows that were read from Parquet files.
+//! Writes rows that were read from Parquet files to a Parquet file.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -19,21 +19,21 @@ use crate::formats::parquet::ParquetRow;
 use crate::writing::cluster_annotation::ClusterAnnotation;
 use simstore::{Error, Result};
 
-/// A row group is written when its size in memory exceeds this many bytes.
+/// Size in memory, in bytes, at which a row group is written to the output.
 const ROW_GROUP_BYTES: usize = 64 << 20;
 
-/// Writer of rows that share one schema.
+/// Writer of Parquet rows that all have the same schema.
 pub(crate) struct ParquetRowWriter<W: Write + Send> {
     writer: ArrowWriter<W>,
-    /// Types of the first row's columns, without the annotation.
+    /// Types of the first row's columns, without the column of the cluster annotation.
     column_types: SchemaRef,
-    /// Schema of the output.
+    /// Schema of the written batches, including the column of the cluster annotation if there is one.
     written_schema: SchemaRef,
     /// Batch that contains the pending rows: rows that are not yet passed to `writer`.
     batch: Arc<RecordBatch>,
     /// Indexes of the pending rows in `batch`.
     rows: Vec<u64>,
-    /// Cluster of each pending row, if rows are annotated.
+    /// Cluster of each pending row; empty if rows are written without annotation.
     clusters: Vec<Option<u64>>,
 }
 
@@ -79,7 +79,7 @@ impl<W: Write + Send> ParquetRowWriter<W> {
         })
     }
 
-    /// Whether a row has the columns of the first row.
+    /// Whether the columns of `row` have the same names and types as those of the first row.
     pub(crate) fn has_same_columns(&self, row: &ParquetRow) -> bool {
         row.column_types.fields() == self.column_types.fields()
     }
@@ -99,7 +99,7 @@ impl<W: Write + Send> ParquetRowWriter<W> {
         Ok(())
     }
 
-    /// Writes the pending rows.
+    /// Passes the pending rows to `writer`.
     fn write_batch(&mut self) -> Result<(), ParquetError> {
         let rows = UInt64Array::from(std::mem::take(&mut self.rows));
         let batch = take_record_batch(&self.batch, &rows).map_err(ParquetError::from)?;
@@ -115,7 +115,7 @@ impl<W: Write + Send> ParquetRowWriter<W> {
         Ok(())
     }
 
-    /// Writes buffered data and returns the output.
+    /// Writes all pending and buffered rows, and returns the output. `path` is the name of the output in the error.
     pub(crate) fn finish(mut self, path: &Path) -> Result<W> {
         let mut write =
             self.write_batch().and_then(|()| self.writer.into_inner()).map_err(write_error(path))?;

@@ -1,4 +1,4 @@
-//! Compresses bytes in each format that is read.
+//! Compresses bytes in each compression that simstore can read.
 
 use std::io::Write;
 
@@ -23,6 +23,6 @@ pub(crate) fn xz(bytes: &[u8]) -> Vec<u8> {
 /// A function that compresses bytes.
 pub(crate) type Compress = fn(&[u8]) -> Vec<u8>;
 
-/// The extension and the compressing function of each format.
+/// The file extension and the compressing function of each compression.
 pub(crate) const COMPRESSIONS: [(&str, Compress); 4] =
     [(".gz", gzip), (".zst", zstd), (".bz2", bzip2), (".xz", xz)];

@@ -1,4 +1,4 @@
-//! Code that several tests share. The tests of the packages above use these files too.
+//! Code that several tests share. The tests of packages that depend on this one use these files too.
 
 pub(crate) mod compression;
 pub(crate) mod folder;

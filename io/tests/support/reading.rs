@@ -15,7 +15,7 @@ pub(crate) fn ids_and_texts(path: &Path) -> Vec<(String, String)> {
     read(path).into_iter().map(|document| document.unwrap()).map(|d| (d.id.to_string(), d.text)).collect()
 }
 
-/// Returns the line of an error about bad input; `None` for other results.
+/// Returns the line of an [`Error::BadInput`]; `None` for all other results.
 pub(crate) fn bad_line<T>(result: &Result<T>) -> Option<u64> {
     match result {
         Err(Error::BadInput { line, .. }) => Some(*line),

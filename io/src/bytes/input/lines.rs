@@ -10,7 +10,8 @@ use crate::bytes::length_limit::LengthLimit;
 use crate::bytes::section::SectionCursor;
 use simstore::Result;
 
-/// Size of a block in bytes, unless a line is longer. The lines of a block share its memory.
+/// Size in bytes of a block, a piece of memory into which several lines are read. The returned lines share the
+/// memory of their block. For a longer line, the block is larger.
 const BLOCK_BYTES: usize = 1 << 16;
 /// Minimum free space of a block, in bytes. If a block has less, the next read goes into a new block.
 const MIN_SPACE_BYTES: usize = 1 << 12;
@@ -19,8 +20,8 @@ impl Input {
     /// Reads the next line that is not blank, without its newline. Returns `None` at the end of the input.
     ///
     /// # Errors
-    /// [`Error::BadInput`](simstore::Error::BadInput) for a line that is too long, which is skipped, and for
-    /// an unreadable input.
+    /// [`Error::BadInput`](simstore::Error::BadInput) for a line that is longer than `limit`; the next line
+    /// follows. [`Error::BadInput`](simstore::Error::BadInput) also for an unreadable input.
     pub fn read_line(&mut self, limit: LengthLimit) -> Result<Option<Bytes>> {
         loop {
             if let Some(cursor) = self.section.as_ref() {
@@ -51,8 +52,8 @@ impl Input {
         }
     }
 
-    /// Finds the next line in the block. A result without a newline is the last line, or a line that is too
-    /// long.
+    /// Finds the end of the next line, reading more bytes into the block if necessary. If the result has no newline,
+    /// it is the last line, or longer than `limit`. Returns `None` at the end of the input.
     fn find_line(&mut self, limit: LengthLimit) -> Result<Option<NextLine>> {
         let mut searched = 0;
         loop {
@@ -66,7 +67,7 @@ impl Input {
         }
     }
 
-    /// Skips the rest of a line.
+    /// Skips the rest of a line that is too long.
     fn skip_line(&mut self) -> Result<()> {
         loop {
             let (length, ends) = match memchr(b'\n', &self.block) {
@@ -81,7 +82,8 @@ impl Input {
         }
     }
 
-    /// Reads as many bytes into the block as one read call returns. Returns false at the end of the input.
+    /// Makes one read call, and appends the bytes that it returns to the block. Returns false at the end of the
+    /// input.
     fn fill_block(&mut self) -> Result<bool> {
         let space = self.block.capacity() - self.block.len();
         if space < MIN_SPACE_BYTES {
@@ -101,9 +103,9 @@ impl Input {
     }
 }
 
-/// A line at the start of the block.
+/// The next line, whose bytes are at the start of the block.
 struct NextLine {
-    /// Length in bytes, including the newline.
+    /// Length of the line in bytes, including its newline.
     length: usize,
     /// Whether the line ends with a newline.
     ends: bool,
@@ -168,7 +170,8 @@ mod tests {
         }
     }
 
-    /// Returns the lines with their numbers, and the numbers of the lines that are too long.
+    /// Reads lines from `bytes`, at most `step` bytes in a read call. Returns the lines with their numbers, and the
+    /// numbers of the lines that are longer than `longest`.
     fn read(bytes: Vec<u8>, step: usize, longest: LengthLimit) -> (Vec<(u64, Vec<u8>)>, Vec<u64>) {
         let reader = Box::new(TrickleReader(io::Cursor::new(bytes), step));
         let input = Input::from_archive_member(Path::new("lines"), reader, None, &Arc::default()).unwrap();

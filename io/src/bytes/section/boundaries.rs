@@ -9,22 +9,22 @@ use std::sync::Arc;
 use super::stream::SectionStream;
 use crate::bytes::compression::Compression;
 
-/// Divisor of a section's size. The quotient is the number of bytes, after the section's nominal start, that are
-/// searched for the start of a gzip member or zstd frame; it is at least [`MIN_SEARCH_BYTES`].
+/// In a compressed file, a section begins at the first gzip member or zstd frame after its intended start. The search
+/// covers the intended size of a section divided by this number, but at least [`MIN_SEARCH_BYTES`].
 const SECTION_SEARCH_DIVISOR: u64 = 16;
 /// Minimum number of bytes that are searched for the start of a gzip member or zstd frame.
 const MIN_SEARCH_BYTES: u64 = 1 << 20;
 /// Number of decompressed bytes that are read to check whether a gzip member or zstd frame starts at an offset.
 const PROBE_BYTES: u64 = 1 << 16;
-/// Number of bytes at the start of a gzip member or zstd frame that are compared with its signature.
+/// Number of bytes that are examined to recognize the start of a gzip member or zstd frame.
 const MAGIC_BYTES: usize = 4;
 
-/// Returns the ascending offsets at which the second and all later sections of a file begin, for about `sections`
-/// sections. `bytes` is the size of the file.
+/// Divides a file of `bytes` bytes into about `sections` sections. Returns the ascending offsets at which the second
+/// and all later sections begin.
 ///
 /// In a compressed file, the bytes at each returned offset look like the start of a gzip member or zstd frame.
-/// Whether one really starts there is known after the preceding section was read. Returns no offsets if no such
-/// start is found.
+/// Whether one really starts there is known only after the preceding section was read. Returns no offsets if no
+/// such start is found.
 ///
 /// # Errors
 /// If the file cannot be read.
@@ -96,7 +96,7 @@ impl MemberSearch<'_> {
         }
     }
 
-    /// Whether the data at an offset can be decompressed, up to [`PROBE_BYTES`].
+    /// Whether a gzip member or zstd frame starts at an offset: its first [`PROBE_BYTES`] bytes can be decompressed.
     fn is_member(&self, offset: u64) -> bool {
         let stream = SectionStream::open(self.path, self.compression, None, offset, None, &Arc::default());
         stream.is_ok_and(|stream| io::copy(&mut stream.take(PROBE_BYTES), &mut io::sink()).is_ok())

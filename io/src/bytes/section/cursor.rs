@@ -1,4 +1,4 @@
-//! Position of a reader in a section of lines.
+//! Tracks how far a section of a file of lines was read.
 
 use std::io::{self, BufRead};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::SectionOutcome;
 use super::stream::SectionBoundary;
 
-/// Position of a reader in a section of lines. It knows when the reader has reached the section's end.
+/// Position of a reader in a section of a file of lines. It tells when the reader has reached the section's end.
 pub(crate) struct SectionCursor {
     at: u64,
     boundary: Arc<SectionBoundary>,
@@ -42,7 +42,7 @@ impl SectionCursor {
         }
     }
 
-    /// Counts bytes of lines that were read.
+    /// Moves the position forward by `bytes` bytes, after lines of this length were read.
     pub(crate) fn advance(&mut self, bytes: usize) {
         self.at += bytes as u64;
     }
@@ -52,7 +52,8 @@ impl SectionCursor {
         self.at > self.boundary.bytes()
     }
 
-    /// Records that the file has ended.
+    /// Handles the end of the file. If the section's end was not found before it, sets
+    /// [`is_end_of_file`](SectionOutcome::is_end_of_file), so that later sections are not read.
     pub(crate) fn end(&self) {
         if !self.is_last && !self.boundary.is_known() {
             self.outcome.set_end_of_file();

@@ -1,9 +1,9 @@
 //! Sections: ranges of a large file that can be read independently, also on different machines.
 //!
-//! A line belongs to the section that contains its first byte. A line that begins exactly at the start of a
-//! section belongs to the preceding section; the first line of the file belongs to the first section. So a
-//! section can be read without the bytes before it, and each line belongs to exactly one section. Values that
-//! depend on the whole file, such as line numbers, are known when the results of all sections are combined.
+//! A line belongs to the section that contains its first byte. There is one exception: a line that begins exactly
+//! at the start of a section belongs to the preceding section, unless it is the first line of the file. So a section
+//! can be read without the bytes before it, and each line belongs to exactly one section. Values that depend on the
+//! whole file, such as line numbers, are known when the results of all sections are combined.
 
 mod boundaries;
 mod cursor;
@@ -20,7 +20,7 @@ pub(crate) use self::stream::SectionStream;
 use crate::bytes::compression::Compression;
 use crate::bytes::encoding::Encoding;
 
-/// A range of a file.
+/// A range of a large file that can be read independently: bytes of a file of lines, or row groups of a Parquet file.
 #[derive(Clone, Debug)]
 pub struct Section {
     /// Path of the file.
@@ -30,7 +30,7 @@ pub struct Section {
     pub(crate) memory: Option<u64>,
     /// Start of the section: an offset in bytes on disk, or the index of a row group for Parquet.
     pub from: u64,
-    /// End of the section, in the same unit.
+    /// End of the section (exclusive), in the same unit as `from`.
     pub to: u64,
     /// Size of the section on disk, in bytes.
     pub bytes: u64,
@@ -38,23 +38,23 @@ pub struct Section {
     pub(crate) is_last: bool,
     /// Properties of the file that are needed to read its lines; `None` for Parquet.
     pub(crate) line_format: Option<LineFormat>,
-    /// Counters that are set by reading the section.
+    /// Results of reading the section, such as its number of lines.
     pub outcome: Arc<SectionOutcome>,
 }
 
-/// Properties of a file of lines that are detected at its start.
+/// Properties of a file of lines that are detected at its start, and that readers of its sections need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LineFormat {
     /// Encoding of the lines, which is ASCII-compatible.
     pub(crate) encoding: Encoding,
-    /// Length of the byte order mark, in bytes.
+    /// Length in bytes of the byte order mark; 0 if the file has none.
     pub(crate) bom_bytes: u64,
     /// Whether the encoding is neither requested nor given by a byte order mark. Then reading fails if the first
     /// non-ASCII characters are not UTF-8.
     pub(crate) detects_encoding: bool,
 }
 
-/// Counters of a section that are known after reading it.
+/// Results of reading a section, such as its number of lines. A reader of the section sets them.
 #[derive(Debug, Default)]
 pub struct SectionOutcome {
     lines: AtomicU64,
@@ -73,7 +73,7 @@ impl SectionOutcome {
         self.lines.store(lines, Ordering::Relaxed);
     }
 
-    /// Number of bytes at the start that belong to a line of the preceding section.
+    /// Number of decompressed bytes at the start of the section that belong to a line of the preceding section.
     pub(crate) fn skipped(&self) -> u64 {
         self.skipped.load(Ordering::Relaxed)
     }
@@ -82,7 +82,7 @@ impl SectionOutcome {
         self.skipped.store(bytes, Ordering::Relaxed);
     }
 
-    /// Number of rows in the row groups before the section.
+    /// In a Parquet file, the number of rows in the row groups before the section.
     pub(crate) fn rows_before(&self) -> u64 {
         self.rows_before.load(Ordering::Relaxed)
     }
@@ -92,8 +92,9 @@ impl SectionOutcome {
         self.rows_before.store(rows, Ordering::Relaxed);
     }
 
-    /// Whether later sections have no documents. Either the file could not be read further, or no member or
-    /// frame begins at the end of this section, so that this section was read up to the end of the file.
+    /// Whether the file ends with this section, so that later sections have no documents. There are two reasons:
+    /// the file could not be read further; or no gzip member or zstd frame begins at the intended end of the section,
+    /// and so the section was read up to the end of the file.
     pub fn is_end_of_file(&self) -> bool {
         self.is_end_of_file.load(Ordering::Relaxed)
     }
@@ -104,7 +105,7 @@ impl SectionOutcome {
 }
 
 impl Section {
-    /// Returns the same section, with counters as before reading.
+    /// Returns a copy of the section with a new, empty outcome, as if the section were not yet read.
     pub fn unread(&self) -> Section {
         Section { outcome: Arc::default(), ..self.clone() }
     }

@@ -25,8 +25,8 @@ impl Section {
         Ok(lines)
     }
 
-    /// Number of bytes before the first line of the section if all of them are ASCII, otherwise `None`. The
-    /// section must have been read at least up to its first line.
+    /// Number of decompressed bytes before the first line of the section; `None` if any of these bytes is not ASCII.
+    /// The section must have been read at least up to its first line.
     pub(crate) fn ascii_bytes_before(&self) -> io::Result<Option<u64>> {
         let mut count = Some(0);
         self.visit_prefix(|bytes| {
@@ -36,7 +36,8 @@ impl Section {
         Ok(count)
     }
 
-    /// Visits the decompressed bytes before the first line of the section, until the visitor returns false.
+    /// Passes the decompressed bytes before the first line of the section to `visitor`, in several calls. Stops when
+    /// `visitor` returns false.
     fn visit_prefix(&self, mut visitor: impl FnMut(&[u8]) -> bool) -> io::Result<()> {
         if self.from == 0 {
             return Ok(());

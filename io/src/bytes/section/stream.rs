@@ -1,4 +1,4 @@
-//! Decompresses a file from an offset on, and reports where the end of a section is in the decompressed
+//! Decompresses a file from the start of a section on, and reports where the section ends in the decompressed
 //! stream.
 
 use std::fs::File;
@@ -26,8 +26,8 @@ impl SectionBoundary {
         self.0.store(bytes, Ordering::Relaxed);
     }
 
-    /// Number of decompressed bytes before the section's end; `u64::MAX` while it is not known. As long as it
-    /// is not known, all bytes that were read from the stream are before the section's end.
+    /// Number of decompressed bytes before the section's end; `u64::MAX` while the end is not known. As long as the
+    /// end is not known, all bytes that were read from the stream are before the end.
     pub(crate) fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -65,7 +65,7 @@ impl BufRead for PositionedFile {
 /// Reader of the decompressed bytes of a file from an offset on. It does not stop at the section's end.
 pub(crate) struct SectionStream {
     state: DecoderState,
-    /// Offset of the section's end in the file, in bytes.
+    /// Offset of the section's end in the file, in bytes; `u64::MAX` for the end of the file.
     boundary_offset: u64,
     boundary: Arc<SectionBoundary>,
     /// Number of decompressed bytes returned so far.
@@ -74,9 +74,9 @@ pub(crate) struct SectionStream {
 
 enum DecoderState {
     Plain(PositionedFile),
-    /// Within a gzip member.
+    /// The position is within a gzip member.
     Member(GzDecoder<PositionedFile>),
-    /// Between two gzip members.
+    /// The position is before, between, or after gzip members.
     Members(PositionedFile),
     /// A file of zstd frames.
     Frames {
@@ -93,8 +93,8 @@ impl SectionStream {
     /// bytes.
     ///
     /// # Errors
-    /// Errors of opening the file, and [`InvalidInput`](io::ErrorKind::InvalidInput) for a compression whose
-    /// members cannot be located.
+    /// Errors of opening the file, and [`InvalidInput`](io::ErrorKind::InvalidInput) for bzip2 and xz, which can be
+    /// decompressed only from the start of the file.
     pub(crate) fn open(
         path: &Path,
         compression: Compression,
@@ -129,13 +129,13 @@ impl SectionStream {
         })
     }
 
-    /// Returns the position of the section's end in the stream, which is updated while the stream is read.
+    /// Returns the position of the section's end in the stream. The shared value is set while the stream is read.
     pub(crate) fn boundary(&self) -> Arc<SectionBoundary> {
         Arc::clone(&self.boundary)
     }
 
-    /// Handles the end of a gzip member or zstd frame at offset `at` of the file: if the section ends there, the
-    /// boundary becomes known.
+    /// Handles the end of a gzip member or zstd frame at offset `at` of the file. If the section ends at this offset,
+    /// sets the [`SectionBoundary`].
     fn end_member(&self, at: u64) {
         if at == self.boundary_offset {
             self.boundary.set(self.produced);

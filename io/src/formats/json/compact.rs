@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-/// Appends a value to a text, as JSON without blanks.
+/// A serde visitor that appends the visited value to a text, as JSON without blanks.
 pub(super) struct CompactJson<'t>(pub(super) &'t mut String);
 
 impl CompactJson<'_> {
@@ -62,7 +62,8 @@ impl<'de> Visitor<'de> for CompactJson<'_> {
     }
 }
 
-/// Closes an array or object whose content starts at `start`, and removes the comma after its last value.
+/// Appends the closing bracket of an array or object, after removing the comma after the last value. `start` is the
+/// offset of the content in `text`.
 fn close_bracket(text: &mut String, start: usize, bracket: char) {
     if text.len() > start {
         text.pop();

@@ -7,7 +7,8 @@ use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess,
 use super::line::parse_line;
 use crate::formats::fields::MAX_COLUMNS;
 
-/// Returns the field names of an object: at most the first [`MAX_COLUMNS`].
+/// Returns the field names of the object in a line: at most the first [`MAX_COLUMNS`]. Returns the reason if the line
+/// is malformed.
 pub(crate) fn field_names(line: &str) -> Result<Vec<String>, String> {
     let mut names = Vec::new();
     let push = |key: &str| {
@@ -19,7 +20,8 @@ pub(crate) fn field_names(line: &str) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// Returns the field names of an object, for a message. Fields of inner objects are named `a.b`.
+/// Returns the sorted field names of the object in a line, for a message. A field `b` of an inner object `a` is named
+/// `a.b`. Returns no names if the line is malformed.
 pub(crate) fn nested_field_names(line: &str) -> Vec<String> {
     let mut names = Vec::new();
     if parse_line(line, NestedNames { path: "", names: &mut names }).is_err() {
@@ -29,14 +31,14 @@ pub(crate) fn nested_field_names(line: &str) -> Vec<String> {
     names
 }
 
-/// Returns whether an object has any field, and whether it has a field with this name.
+/// Returns two flags: whether the object in a line has any field, and whether it has a field called `name`.
 pub(crate) fn has_fields(line: &str, name: &str) -> Result<(bool, bool), String> {
     let (mut has_any, mut has_this) = (false, false);
     parse_line(line, KeysVisitor(|key: &str| (has_any, has_this) = (true, has_this || key == name)))?;
     Ok((has_any, has_this))
 }
 
-/// Calls a function with a key, and returns its result.
+/// A serde visitor of one key of an object. It passes the key to a function, and returns the function's result.
 pub(super) struct KeyVisitor<F>(pub(super) F);
 
 impl<'de, T, F: FnOnce(&str) -> T> DeserializeSeed<'de> for KeyVisitor<F> {
@@ -59,7 +61,7 @@ impl<T, F: FnOnce(&str) -> T> Visitor<'_> for KeyVisitor<F> {
     }
 }
 
-/// Calls a function with each key of an object.
+/// A serde visitor of an object. It passes each key to a function, and skips the values.
 struct KeysVisitor<F>(F);
 
 impl<'de, F: FnMut(&str)> DeserializeSeed<'de> for KeysVisitor<F> {
@@ -85,15 +87,15 @@ impl<'de, F: FnMut(&str)> Visitor<'de> for KeysVisitor<F> {
     }
 }
 
-/// Collects the field names of a value and of its inner objects.
+/// A serde visitor that collects the field names of a value and of its inner objects.
 struct NestedNames<'n> {
-    /// Path of the value; empty for the outermost object.
+    /// Name of the visited value, such as `a.b`; empty for the outermost object.
     path: &'n str,
     names: &'n mut Vec<String>,
 }
 
 impl NestedNames<'_> {
-    /// Adds the path itself, for a value without fields.
+    /// Handles a value without fields: adds its own name.
     fn end<E>(self) -> Result<(), E> {
         if !self.path.is_empty() && self.names.len() < MAX_COLUMNS {
             self.names.push(self.path.to_owned());

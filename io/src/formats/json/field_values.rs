@@ -11,7 +11,7 @@ use super::compact::CompactJson;
 use super::field_names::KeyVisitor;
 use crate::formats::fields::strip_object_name;
 
-/// The kinds of values that are returned for a requested field. A value of another kind becomes
+/// The kinds of values that are returned for a requested field. A value of another kind is returned as
 /// `FieldValue::Other(None)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ValueKind {
@@ -21,7 +21,7 @@ pub(super) enum ValueKind {
     Any,
 }
 
-/// A requested field.
+/// A field whose value an [`ObjectVisitor`] returns.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FieldRequest<'n> {
     /// Name of the field. `a.b` is the field `b` of the object `a`, unless there is a field named `a.b`.
@@ -29,13 +29,13 @@ pub(super) struct FieldRequest<'n> {
     pub(super) kind: ValueKind,
 }
 
-/// Value of a field. A string without escapes is borrowed from the line.
+/// Value of a requested field. A string without escapes is borrowed from the line of JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FieldValue<'l> {
     Null,
     Text(Cow<'l, str>),
     Number(u64),
-    /// Any other value: its JSON for [`ValueKind::Any`], otherwise `None`.
+    /// Any other value: as JSON if [`ValueKind::Any`] was requested, otherwise `None`.
     Other(Option<String>),
 }
 
@@ -50,7 +50,8 @@ impl FieldValue<'_> {
     }
 }
 
-/// Visits an object, and returns the value of each requested field.
+/// A serde visitor of an object that returns the value of each requested field, in the order of the requests; `None`
+/// for a missing field.
 pub(super) struct ObjectVisitor<'w>(pub(super) &'w [FieldRequest<'w>]);
 
 impl<'de> DeserializeSeed<'de> for ObjectVisitor<'_> {
@@ -113,8 +114,8 @@ impl<'de> Visitor<'de> for ObjectVisitor<'_> {
     }
 }
 
-/// Whether no request leads into an inner object: there are at most [`MAX_FLAT_FIELDS`] names, they are all
-/// different, and they contain no dot.
+/// Whether [`visit_flat`] can read the requested fields: there are at most [`MAX_FLAT_FIELDS`], their names are all
+/// different, and no name contains a dot, so that no field is in an inner object.
 fn are_flat(wanted: &[FieldRequest<'_>]) -> bool {
     let is_plain = |(at, field): (usize, &FieldRequest<'_>)| {
         !field.name.contains('.') && wanted[..at].iter().all(|other| other.name != field.name)
@@ -122,10 +123,12 @@ fn are_flat(wanted: &[FieldRequest<'_>]) -> bool {
     wanted.len() <= MAX_FLAT_FIELDS && wanted.iter().enumerate().all(is_plain)
 }
 
-/// Maximum number of requested fields for [`visit_flat`], which compares each name with each requested name.
+/// Maximum number of requested fields for [`visit_flat`], which compares each name in the object with each requested
+/// name.
 const MAX_FLAT_FIELDS: usize = 8;
 
-/// Visits an object whose requested fields are [flat](are_flat): the usual case, with few allocations.
+/// Returns the values of the requested fields of an object if these are [flat](are_flat). This usual case needs few
+/// allocations.
 fn visit_flat<'de, A: MapAccess<'de>>(
     wanted: &[FieldRequest<'_>],
     mut map: A,
@@ -146,21 +149,22 @@ fn visit_flat<'de, A: MapAccess<'de>>(
     Ok(found)
 }
 
-/// The value of a field, and, if this value is an object, the values of the requested fields in the object. The
-/// second has one element for each request; `None` means a missing field.
+/// The value of a field, and the values of the requested fields inside this value. The list has one element for each
+/// inner field that is requested; `None` means a missing field.
 type ValueWithInnerFields<'l> = (FieldValue<'l>, Vec<Option<FieldValue<'l>>>);
 
-/// Visits the value of a field and, if this value is an object, the requested fields in the object.
+/// A serde visitor of the value of a field. If the value is an object, the requested fields in it are returned too.
 struct ValueVisitor<'w> {
     /// The kinds of values that are returned for the field itself.
     kind: ValueKind,
-    /// Requested fields in the value, if it is an object.
+    /// Requested fields inside the value. Their names are relative: if the visited field is `a`, `a.b` is requested as
+    /// `b`.
     inner: &'w [FieldRequest<'w>],
 }
 
 impl ValueVisitor<'_> {
-    /// Returns the result for a value that is not an object. Its requested inner fields are missing; but if the
-    /// value is `null`, they are `null` too.
+    /// Returns the result for a value that is not an object. The requested inner fields count as missing; but if the
+    /// value is `null`, they count as `null`.
     fn value_without_object<'l>(&self, value: FieldValue<'l>) -> ValueWithInnerFields<'l> {
         let field = (value == FieldValue::Null).then_some(FieldValue::Null);
         (value, vec![field; self.inner.len()])

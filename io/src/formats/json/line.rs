@@ -4,14 +4,16 @@ use serde::de::DeserializeSeed;
 
 use crate::formats::fields::shorten_quote;
 
-/// Parses a whole line as the value that the serde seed makes. Returns the reason if the line is malformed.
+/// Parses a whole line of JSON with a serde seed, and returns the seed's value. Returns the reason if the line is
+/// malformed.
 pub(super) fn parse_line<'l, S: DeserializeSeed<'l>>(line: &'l str, seed: S) -> Result<S::Value, String> {
     let mut json = serde_json::Deserializer::from_str(line);
     let value = seed.deserialize(&mut json).and_then(|value| json.end().map(|()| value));
     value.map_err(|error| error_reason(line, &error))
 }
 
-/// Returns the message of a JSON error. It has no line number, because the parser sees one line only.
+/// Returns the message of a JSON error, with advice for frequent mistakes. The message contains no line number,
+/// because the parser sees one line only.
 fn error_reason(line: &str, error: &serde_json::Error) -> String {
     let message = error.to_string();
     let position = format!(" at line {} column {}", error.line(), error.column());

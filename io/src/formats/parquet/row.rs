@@ -14,15 +14,15 @@ use crate::bytes::encoding::{self, DecodedText, Encoding};
 use crate::formats::fields::{self, ParsedDocument};
 use crate::{DocumentId, DocumentOptions};
 
-/// A row of a batch.
+/// A row of a Parquet file: the row with index `at` of an Arrow record batch.
 #[derive(Clone, Debug)]
 pub(crate) struct ParquetRow {
     pub(crate) batch: Arc<RecordBatch>,
     pub(crate) at: usize,
-    /// Mean size in memory of a row of the batch, in bytes.
+    /// Mean size in memory of the rows in `batch`, in bytes.
     pub bytes: usize,
-    /// Schema of the file: the types of all columns. In the batch, string columns have the type of byte arrays
-    /// instead.
+    /// Schema of the file: the types of all columns. In `batch`, string columns have the type of byte arrays, because
+    /// strings are read without a check for UTF-8.
     pub(crate) column_types: SchemaRef,
 }
 
@@ -32,15 +32,15 @@ impl PartialEq for ParquetRow {
     }
 }
 
-/// A column of a batch, or of a struct in it.
+/// A column of a batch, or of a struct in the batch.
 #[derive(Clone, Copy)]
 struct NestedColumn<'a> {
     array: &'a dyn Array,
-    /// Whether the column's value in the row is not null.
+    /// Whether the value in this column and the current row is not null.
     is_valid: bool,
 }
 
-/// Returns the total length of the strings and byte arrays in a row, in bytes.
+/// Returns the total length in bytes of the strings and byte arrays in row `at` of the columns.
 fn variable_bytes(arrays: &[Arc<dyn Array>], at: usize) -> usize {
     let length = |array: &Arc<dyn Array>| match array.data_type() {
         DataType::BinaryView => array.as_binary_view().value(at).len(),
@@ -90,8 +90,8 @@ impl ParquetRow {
         Some(NestedColumn { array, is_valid: is_valid && !array.data_type().is_null() })
     }
 
-    /// Returns the reason if a value of a string column is not UTF-8. Strings are read as bytes. Columns of
-    /// bytes are not checked.
+    /// Returns the reason if `name` is a string column whose value in this row is not UTF-8. The check is necessary
+    /// because strings are read as bytes. Columns of byte arrays are not checked.
     fn check_string(&self, name: &str, array: &dyn Array) -> Result<(), String> {
         let kind = column_path(self.column_types.fields(), name).map(|(_, kind)| kind);
         let is_string = kind == Some(&DataType::Utf8View);
@@ -154,7 +154,8 @@ impl ParquetRow {
     }
 }
 
-/// Returns a string or byte array, decoded as UTF-8. In a batch, both are views of bytes.
+/// Returns value `at` of a column of strings or byte arrays, decoded as UTF-8. In batches, both types of columns are
+/// views of bytes. Returns `None` for other columns.
 fn string_value(array: &dyn Array, at: usize) -> Option<DecodedText<'_>> {
     Some(encoding::decode_line(array.as_binary_view_opt()?.value(at), Encoding::AUTO))
 }
@@ -163,7 +164,8 @@ fn integer_value(array: &dyn Array, at: usize) -> Option<i128> {
     downcast_integer_array!(array => Some(array.value(at).into()), _ => None)
 }
 
-/// Formats a value as text: numbers in decimal, dates and times so that a later time is greater as a string.
+/// Formats value `at` of a column as text: numbers in decimal, dates and times so that a later one is greater as a
+/// string. Returns `None` for a column of another type.
 fn value_to_text(array: &dyn Array, at: usize) -> Option<String> {
     match array.data_type() {
         DataType::Float32 => Some(array.as_primitive::<types::Float32Type>().value(at).to_string()),

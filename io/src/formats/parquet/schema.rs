@@ -14,8 +14,8 @@ use simstore::error::excerpt;
 use crate::DocumentOptions;
 use crate::formats::fields::{format_names, strip_object_name};
 
-/// Returns the metadata with byte arrays instead of strings. Otherwise the Parquet reader refuses a whole row
-/// group for one string that is not UTF-8. Rows check the requested strings themselves.
+/// Returns the metadata of a file with all string columns declared as byte arrays. With strings, the Parquet reader
+/// would refuse a whole row group for one string that is not UTF-8. So the requested strings are checked row by row.
 pub(super) fn with_bytes_for_strings(metadata: &ParquetMetaData) -> Result<ParquetMetaData, ParquetError> {
     let file = metadata.file_metadata();
     let root = with_bytes(&file.schema_descr().root_schema_ptr())?;
@@ -50,8 +50,8 @@ fn with_bytes(kind: &TypePtr) -> Result<TypePtr, ParquetError> {
     }
 }
 
-/// Returns the fields with views for strings and byte arrays. So a dictionary value is in memory once for all
-/// rows that refer to it.
+/// Returns the fields with Arrow's view types for strings and byte arrays. With views, a dictionary value is in memory
+/// only once, however many rows refer to it.
 pub(super) fn with_views(fields: &Fields) -> Fields {
     let convert = |field: &Arc<Field>| {
         let kind = match field.data_type() {
@@ -65,7 +65,7 @@ pub(super) fn with_views(fields: &Fields) -> Fields {
     fields.iter().map(convert).collect()
 }
 
-/// Returns the number of rows in all groups, or the reason if the footer gives another number for the file.
+/// Returns the number of rows in all row groups. Returns the reason if the footer gives another number.
 pub(super) fn count_rows(metadata: &ParquetMetaData) -> Result<u64, String> {
     let footer_rows = metadata.file_metadata().num_rows();
     let groups = metadata.row_groups().iter();
@@ -78,7 +78,8 @@ pub(super) fn group_rows(group: &RowGroupMetaData) -> u64 {
     u64::try_from(group.num_rows()).unwrap_or(0)
 }
 
-/// Returns the reason if a column is not within the file. The Parquet reader trusts the offsets and lengths.
+/// Returns the reason if the metadata place a column outside of the file, which has `bytes` bytes. The Parquet reader
+/// does not check the offsets and lengths.
 pub(super) fn check_ranges(metadata: &ParquetMetaData, bytes: u64) -> Result<(), String> {
     for column in metadata.row_groups().iter().flat_map(|group| group.columns()) {
         let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
@@ -93,7 +94,7 @@ pub(super) fn check_ranges(metadata: &ParquetMetaData, bytes: u64) -> Result<(),
     Ok(())
 }
 
-/// Returns the mean uncompressed size of a row in the columns of a mask, in bytes.
+/// Returns the mean uncompressed size of a row in bytes, counting only the columns in `mask`; at least 1.
 pub(super) fn mean_row_bytes(metadata: &ParquetMetaData, mask: &ProjectionMask) -> u64 {
     let (mut bytes, mut rows) = (0_u64, 0_u64);
     for group in metadata.row_groups() {
@@ -170,7 +171,8 @@ pub(super) fn check_names(schema: &SchemaRef, options: &DocumentOptions) -> Resu
     Ok(())
 }
 
-/// Collects the names of the columns, for a message. A column `b` in a struct `a` is named `a.b`.
+/// Appends the names of all columns, for a message. `before` is put before each name. A column `b` in a struct `a` is
+/// named `a.b`.
 fn push_names(names: &mut Vec<String>, before: &str, fields: &Fields) {
     for field in fields {
         let name = format!("{before}{}", field.name());
@@ -181,8 +183,9 @@ fn push_names(names: &mut Vec<String>, before: &str, fields: &Fields) {
     }
 }
 
-/// Returns the path of names to a column, and its type. A column with the full name takes precedence over one
-/// in a struct.
+/// Returns the names of the structs that lead to the column `name`, with the column's own name at the end, and the
+/// column's type. A column whose own name is `a.b` takes precedence over the column `b` in the struct `a`. Returns
+/// `None` if there is no such column.
 pub(super) fn column_path<'f>(fields: &'f Fields, name: &str) -> Option<(Vec<&'f str>, &'f DataType)> {
     if let Some((_, field)) = fields.find(name) {
         return Some((vec![field.name()], field.data_type()));
@@ -195,7 +198,7 @@ pub(super) fn column_path<'f>(fields: &'f Fields, name: &str) -> Option<(Vec<&'f
     })
 }
 
-/// Whether a column holds strings or byte arrays. After [`with_views`] both are views.
+/// Whether a column holds strings or byte arrays, according to a schema whose types [`with_views`] has converted.
 fn is_bytes(kind: &DataType) -> bool {
     matches!(kind, DataType::Utf8View | DataType::BinaryView)
 }

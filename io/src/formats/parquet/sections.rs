@@ -1,4 +1,4 @@
-//! Sections of whole row groups.
+//! Divides Parquet files into sections of whole row groups, and reads the sections.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::read_progress::ReadProgress;
 use simstore::{Error, Result};
 
 impl ParquetRows {
-    /// Opens the rows of a section. They are numbered from the start of the section.
+    /// Opens the rows of a section. The rows are numbered from the start of the section.
     pub(crate) fn from_section(
         section: &Section,
         options: &DocumentOptions,
@@ -33,7 +33,7 @@ impl ParquetRows {
         Ok(ParquetRows { next_group: from, end_group: to, rows_before: before, ..all })
     }
 
-    /// Divides a file into about `count` sections of whole row groups. Returns none if the file cannot be
+    /// Divides a file into about `count` sections of whole row groups. Returns no sections if the file cannot be
     /// opened.
     pub(crate) fn split_into_sections(path: &Path, options: &DocumentOptions, count: u64) -> Vec<Section> {
         let Ok(rows) = ParquetRows::open(path, options, true, &Arc::default()) else { return Vec::new() };

@@ -38,12 +38,12 @@ impl FileId {
     }
 }
 
-/// A set of files that is independent of their paths: a file with two paths is in the set once.
+/// A set of files that are identified independently of their paths: a file with two paths is in the set once.
 #[derive(Debug)]
 pub struct FileSet(HashSet<FileId>);
 
 impl FileSet {
-    /// Creates the set of the files among `paths` that exist.
+    /// Creates the set of the existing files and folders to which `paths` lead.
     pub fn new<'a>(paths: impl Iterator<Item = &'a Path>) -> FileSet {
         FileSet(paths.filter_map(FileId::from_path).collect())
     }
@@ -58,18 +58,18 @@ impl FileSet {
 #[derive(Debug, Default)]
 pub(super) struct VisitedFiles {
     seen: HashSet<FileId>,
-    /// Files and folders that can be reached without following a link. They are never read under a path through a
-    /// link. `None` until the first link is visited.
+    /// Files and folders that can be reached without following a link. They are never read under a path that follows
+    /// a link. `None` until the first link is visited.
     without_links: Option<HashSet<FileId>>,
 }
 
 impl VisitedFiles {
-    /// Returns whether to read the file or folder `id` under the current path. `through_link` says whether this
-    /// path follows a link; `without_links` computes the set of files and folders that can be reached without
-    /// following one.
+    /// Returns whether to read the file or folder `id` under the current path. `through_link` says whether this path
+    /// follows a link. `without_links` computes the set of files and folders that can be reached without following a
+    /// link.
     ///
     /// A file is read under the first path that leads to it. But a path through a link is used only if no path
-    /// without links exists. Returns true if `id` is `None`: the file cannot be identified.
+    /// without links exists. If `id` is `None`, the file cannot be identified, and is always read.
     pub(super) fn claim(
         &mut self,
         id: Option<FileId>,

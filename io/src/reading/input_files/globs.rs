@@ -1,4 +1,4 @@
-//! Globs, as in shells: `crawl/*.warc.gz`, `corpus/**/*.md`.
+//! Expands globs, as shells do: `crawl/*.warc.gz`, `corpus/**/*.md`.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -73,7 +73,8 @@ fn is_glob(name: &OsStr) -> bool {
     name.as_encoded_bytes().iter().any(|byte| GLOB_CHARACTERS.contains(byte))
 }
 
-/// Returns the folder that contains all matches of a glob; `None` if the path is not a glob.
+/// Returns the folder that contains all matches of a glob, such as `crawl` for `crawl/*/*.gz`. Returns `None` if the
+/// path is not a glob, or if a file with exactly this path exists.
 pub fn glob_base(path: &Path) -> Option<PathBuf> {
     if !is_glob(path.as_os_str()) || path.symlink_metadata().is_ok() {
         return None;
@@ -81,7 +82,7 @@ pub fn glob_base(path: &Path) -> Option<PathBuf> {
     Some(path.components().take_while(|component| !is_glob(component.as_os_str())).collect())
 }
 
-/// Component of a glob, between two separators.
+/// Component of a glob: the part between two path separators.
 enum GlobComponent<'a> {
     Literal(&'a OsStr),
     Glob(Pattern),
@@ -94,8 +95,8 @@ struct GlobSearch<'a> {
 }
 
 impl GlobSearch<'_> {
-    /// Collects the paths that match the components from index `at` on, starting at `folder`. An empty path
-    /// is the current folder.
+    /// Collects the paths below `folder` that match the components of the glob from index `at` on. If `folder` is
+    /// empty, the search starts in the current folder.
     fn search(&mut self, folder: PathBuf, at: usize) -> Result<()> {
         let Some(component) = self.components.get(at) else {
             self.found.push(folder);
@@ -127,8 +128,7 @@ impl GlobSearch<'_> {
     }
 }
 
-/// Whether a file name matches one component of a glob. Bytes of the name that are not Unicode become
-/// replacement characters.
+/// Whether a file name matches one component of a glob. Bytes of the name that are not UTF-8 are compared as U+FFFD.
 fn matches_name(pattern: &Pattern, name: &OsStr) -> bool {
     // The rules of shells.
     let options = MatchOptions {
@@ -156,7 +156,7 @@ fn is_not_found(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-/// Returns all file names in a folder; empty if the path is not a folder.
+/// Returns the names of all files and folders in a folder; none if the path is not a folder.
 fn names_in(folder: &Path) -> Result<Vec<OsString>> {
     if !is_folder(folder)? {
         return Ok(Vec::new());
@@ -167,7 +167,8 @@ fn names_in(folder: &Path) -> Result<Vec<OsString>> {
     names.map_err(|error| cannot_list(folder_or_current(folder), error))
 }
 
-/// Returns a folder and all visible folders below it, without following links.
+/// Returns the paths of a folder and of all folders below it whose names do not begin with a dot. Does not follow
+/// links.
 fn folders_below(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut folders = Vec::new();
     if !is_folder(folder)? {

@@ -8,13 +8,13 @@ use walkdir::DirEntry;
 use crate::bytes::open_errors::is_out_of_resources;
 use simstore::Error;
 
-/// Whether the error, from following a link, means that the target does not exist or that the link is part of
+/// Given an error from following a link, returns whether the target of the link does not exist, or the link is part of
 /// a cycle.
 pub(super) fn is_dangling(error: &io::Error) -> bool {
     error.kind() != io::ErrorKind::PermissionDenied && !is_out_of_resources(error)
 }
 
-/// Whether an entry of a folder may be read: its name does not begin with a dot. The top folder itself is
+/// Whether an entry of a walk through a folder is visible: its name does not begin with a dot. The folder itself is
 /// always visible.
 pub(super) fn is_visible(entry: &DirEntry) -> bool {
     entry.depth() == 0 || !entry.file_name().as_encoded_bytes().starts_with(b".")

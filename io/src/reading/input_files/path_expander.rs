@@ -14,8 +14,9 @@ use crate::formats::detect;
 use crate::{ReadDiagnostic, ReadProgress};
 use simstore::Result;
 
-/// Paths with each glob replaced by its matches. If several paths lead to the same file or folder, only one
-/// of them is returned, and the others are counted as [`DuplicatePath`](ReadDiagnostic::DuplicatePath).
+/// Returns the paths that the user gave, with each glob replaced by its matches. If several paths lead to the same file
+/// or folder, only one of them is returned, and the others are counted as
+/// [`DuplicatePath`](ReadDiagnostic::DuplicatePath).
 #[derive(Debug)]
 pub struct PathExpander {
     /// All paths as the user gave them.
@@ -30,8 +31,9 @@ pub struct PathExpander {
 }
 
 impl PathExpander {
-    /// Creates an expander of `paths`. `progress` counts skipped files. `read_once` says which paths can be
-    /// read only once, such as pipes.
+    /// Creates an expander of `paths`. `reads_unknown_extensions` says whether files in folders are read even if no
+    /// document format has their extension. `progress` counts skipped files. `read_once` says which paths can be read
+    /// only once, such as pipes.
     pub fn new(
         paths: &[PathBuf],
         reads_unknown_extensions: bool,
@@ -48,8 +50,8 @@ impl PathExpander {
         }
     }
 
-    /// Returns the next path, and whether it is a link. A path whose metadata cannot be read is returned too:
-    /// the reason is reported when it is opened.
+    /// Returns the next path, and whether it is a link; `None` after the last path. A path whose metadata cannot be
+    /// read is returned too, so that the error is reported when the path is opened.
     ///
     /// # Errors
     /// See [`expand_glob`].
@@ -69,8 +71,8 @@ impl PathExpander {
         Ok(None)
     }
 
-    /// Returns whether to read a file or folder under this path. If not, counts a duplicate path.
-    /// `through_link` says whether a link was followed to reach the path.
+    /// Returns whether to read the file or folder at `path` under this path. If it is read under another path, returns
+    /// false, and counts a duplicate path. `through_link` says whether a link was followed to reach `path`.
     pub(super) fn claim(&mut self, path: &Path, through_link: bool) -> bool {
         let PathExpander { paths, visited, reads_unknown_extensions, .. } = self;
         let is_read = visited.claim(FileId::from_path(path), through_link, || {
@@ -83,7 +85,8 @@ impl PathExpander {
     }
 }
 
-/// Whether `path` leads to an input file: one of `paths`, a match of a glob in `paths`, or a file in a folder in `paths`.
+/// Whether the file at `path` is an input, if `paths` are the inputs: one of them, a match of a glob among them, or a
+/// file in a folder among them.
 pub fn contains_file(paths: &[PathBuf], path: &Path) -> bool {
     let is_matched = |id: &FileId| {
         paths.iter().any(|named| {
@@ -96,8 +99,8 @@ pub fn contains_file(paths: &[PathBuf], path: &Path) -> bool {
 }
 
 /// Returns all folders, and all files of documents, that are reached from `paths` without following a link. If
-/// `reads_unknown_extensions` is set, files with any extension count as files of documents. Folders that cannot be
-/// listed are skipped here: the error is reported when they are read.
+/// `reads_unknown_extensions` is set, files with any extension count as files of documents. A folder that cannot be
+/// listed is skipped here, because the error is reported when the folder is read.
 fn files_without_links(paths: &[PathBuf], reads_unknown_extensions: bool) -> HashSet<FileId> {
     let mut found = HashSet::new();
     for path in paths {
