@@ -1,5 +1,5 @@
-//! Counts the words that the text cleaning of profiles drops from documents, by rule. Also lists the documents that lose the
-//! largest share of their words with markup. Prints Markdown.
+//! Counts the words that each rule of the text cleaning (profile option `plain-text`) drops from documents. Also lists the
+//! documents that lose the largest share of their words to markup rules. Prints Markdown.
 //!
 //! `cargo bench -p simstore-corpus --bench dropped -- FILE.jsonl.gz ...` lists ten documents of each file; with `--losers=N`, it
 //! lists N. The counts before cleaning include the words in front matter, addresses and attributes. From HTML documents, only

@@ -1,8 +1,8 @@
 //! Measures the speed of fingerprinting texts on one thread, in MB of text per second, and of jieba-rs alone. Prints Markdown.
 //!
-//! `cargo bench -p simstore-corpus --bench text -- FILE.jsonl.gz ...` reads files of documents. Without files, it reads the samples.
-//! `--profiles=NAMES` replaces the profiles below; names are separated by spaces. `--documents=N` reads the first N documents of each file
-//! instead of the first 4,000.
+//! `cargo bench -p simstore-corpus --bench text -- FILE.jsonl.gz ...` reads files of documents. Without files, it reads
+//! the samples. `--profiles=NAMES` measures other profiles than the default ones; names are separated by spaces.
+//! `--documents=N` reads the first N documents of each file instead of the first 4,000.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use simstore_text::Profile;
 const PROFILES: &str = "auto words-1 words-2 words-3 chars-4 jieba-50 jieba-50,search phrases sentences-8 tokens \
     words-2,plain-text words-2,html-text words-2,main-text words-2,weights=none words-2,weights=levels \
     auto,simplified";
-/// Number of timing rounds. Each round times all candidates in turn; the fastest round of a candidate counts.
+/// Number of timing rounds. Each round times every profile and every function of jieba-rs once; the fastest round counts.
 const ROUNDS: usize = 5;
 
 type Error = Box<dyn std::error::Error>;
@@ -25,7 +25,7 @@ fn texts(path: PathBuf, count: usize) -> Result<Vec<String>, Error> {
     Ok(texts.map(|document| Ok(document?.text)).collect::<simstore::Result<_>>()?)
 }
 
-/// Name of a candidate, and its function for one text.
+/// Name of a profile or of a jieba-rs function, and a closure that processes one text with it.
 type TimedCandidate<'a> = (String, Box<dyn Fn(&str) + 'a>);
 
 fn main() -> Result<(), Error> {

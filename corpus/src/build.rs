@@ -7,10 +7,10 @@ use simstore::{BuildOptions, Builder, Error, Fingerprint, Result, Snapshot};
 use simstore_text::Profile;
 
 /// Builds a store from documents or fingerprints. The profile makes the fingerprints of documents, and its name is kept in
-/// the store. The first document [decides](IdScheme) whether ids are numbers. With `names`, all ids are names.
+/// the store. The first document [decides](IdScheme) whether ids are numbers or names. With `names`, all ids are names.
 ///
 /// # Errors
-/// Errors of [`Inputs::visit`] and [`Builder`]. [`Error::Refused`] if the inputs have no fingerprint and `path` exists. After
+/// Errors of [`Inputs::visit`] and [`Builder`]. [`Error::Refused`] if `path` exists, but the inputs have no fingerprint. After
 /// an error, no partial store remains, and an existing store is unchanged.
 pub fn build<F: Fingerprint>(
     path: &Path,

@@ -1,6 +1,7 @@
 //! Deletes documents from a store.
 //!
-//! A deletion removes pairs of fingerprint and id: a document as it was added, or all fingerprints with an id or name.
+//! A store has pairs of fingerprint and id. A deletion removes the pair of one document, all pairs with an id or name, or all
+//! pairs with a fingerprint.
 //!
 //! ```
 //! use simstore::{Store, StoreOptions};
@@ -30,13 +31,13 @@ use simstore_io::document::names_from_bytes;
 
 /// Number of documents that are looked up in the store together.
 const LOOKUP_BATCH_DOCUMENTS: usize = 1 << 16;
-/// Number of bytes that a transaction takes in the log when it is committed.
+/// A transaction is committed when it takes this many bytes in the log, and another transaction is started.
 const BATCH_TRANSACTION_BYTES: usize = 1 << 20;
-/// Number of bytes in the log beyond which an atomic deletion is split into several transactions: a quarter of the maximum
-/// size of a transaction. A transaction is held in memory.
+/// [`delete_ids`] starts another transaction when the current one takes this many bytes in the log. Smaller deletions take one
+/// transaction, so they are atomic. The size is only a quarter of the maximum, because a transaction is held in memory.
 const ATOMIC_TRANSACTION_BYTES: usize = 1 << 28;
 
-/// Result of a deletion: the number of deleted documents, and the number of documents that the store did not have.
+/// Result of deleting documents by their fingerprints or texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeletionCounts {
     /// Number of requested documents that the store had, and that are now deleted.
@@ -45,9 +46,9 @@ pub struct DeletionCounts {
     pub missing: u64,
 }
 
-/// Deletes the documents or fingerprints of inputs, and waits until the deletion is on disk. Each is deleted with its id or
-/// name or, with `all_ids`, with all ids of its fingerprint. In a store of [similar documents](simstore_text::open_similar_store),
-/// a document is identified by its text.
+/// Deletes the documents or fingerprints of inputs from a store, and waits until the deletion is on disk. Deletes the stored
+/// documents with the same fingerprint and the same id or name. With `all_ids`, deletes all stored documents with the same
+/// fingerprint. A store of [similar documents](simstore_text::open_similar_store) compares texts instead of fingerprints.
 ///
 /// # Errors
 /// Errors of [`Inputs::visit`] and of the store. [`Error::BadArgument`] for fingerprints, if the store is one of similar
@@ -97,7 +98,7 @@ pub fn delete_inputs<F: Fingerprint>(
     Ok((counts, deleted))
 }
 
-/// A deletion of documents by fingerprint and id, in batches of 65,536.
+/// Deletes documents by fingerprint and id, in batches of 65,536 documents.
 #[derive(Debug)]
 pub struct Deletion<'a, F: Fingerprint> {
     store: &'a Store<F>,
@@ -107,12 +108,12 @@ pub struct Deletion<'a, F: Fingerprint> {
 }
 
 impl<'a, F: Fingerprint> Deletion<'a, F> {
-    /// Starts a deletion. With `all_ids`, each fingerprint is deleted with all of its ids.
+    /// Starts a deletion. With `all_ids`, each fingerprint is deleted with all of its ids, not only with the given id.
     pub fn new(store: &'a Store<F>, all_ids: bool) -> Self {
         Deletion { store, all_ids, documents: Vec::new(), deleted: DeletionCounts::default() }
     }
 
-    /// Adds a document to delete.
+    /// Adds a document to the batch. When the batch is full, deletes its documents from the store.
     ///
     /// # Errors
     /// Errors of the store.
@@ -131,7 +132,7 @@ impl<'a, F: Fingerprint> Deletion<'a, F> {
         Ok(self.deleted)
     }
 
-    /// Deletes a batch. Each fingerprint is queried once, and each name is read once.
+    /// Deletes the documents of the batch from the store. Queries each fingerprint once, and reads each name once.
     fn delete(&mut self) -> Result<()> {
         let documents = std::mem::take(&mut self.documents);
         let snapshot = self.store.snapshot();
@@ -174,7 +175,7 @@ impl<'a, F: Fingerprint> Deletion<'a, F> {
     }
 }
 
-/// Deletes stored pairs.
+/// Deletes pairs of fingerprint and numeric id from the store, in several transactions if there are many.
 fn delete_pairs<F: Fingerprint>(store: &Store<F>, pairs: impl IntoIterator<Item = (F, u64)>) -> Result<()> {
     let mut transaction = store.transaction();
     for (fingerprint, id) in pairs {
@@ -186,22 +187,23 @@ fn delete_pairs<F: Fingerprint>(store: &Store<F>, pairs: impl IntoIterator<Item 
     transaction.commit(Durability::Os)
 }
 
-/// Result of deleting ids.
+/// Result of deleting documents by their ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeletedIds {
     /// Number of distinct ids requested.
     pub requested: u64,
-    /// Number of these ids that were stored.
+    /// Number of requested ids that the store had, and whose documents are now deleted.
     pub deleted: u64,
-    /// Ids that were not stored, in the order of the request.
+    /// Requested ids that the store did not have, in the order of the request.
     pub missing: Vec<String>,
 }
 
 /// Deletes documents with all of their fingerprints, and waits until the deletion is on disk. `ids` selects the documents:
 /// the id of a document is its name if it has one, else its number.
 ///
-/// The deletion is atomic up to about 15 million pairs. Beyond that, it takes several transactions, and each document is in
-/// one of them. Ids have no index, so one pass reads all ids of the store.
+/// The deletion is atomic up to about 15 million pairs of fingerprint and id. A larger deletion takes several
+/// transactions, but each document is deleted in a single one. The function reads all ids of the store once, because ids
+/// have no index.
 ///
 /// # Errors
 /// [`Error::BadArgument`] if the store keeps no ids. Errors of the store.
@@ -244,9 +246,10 @@ pub fn delete_ids<F: Fingerprint>(store: &Store<F>, ids: &[String]) -> Result<De
     Ok(DeletedIds { requested: requested.len() as u64, deleted: found.len() as u64, missing })
 }
 
-/// Returns the ids for the entries of a list, such as paths separated by zero bytes. An entry is the path of a file, or an
-/// unescaped id. Both readings give the same id, except if the entry is not UTF-8, or contains a sequence such as `\x41`. In
-/// these cases, the entry is read as a path if the store has a document with this path, else as an id.
+/// Returns the ids for the entries of a list, such as a list of paths from `find -print0`. An entry is the path of a file,
+/// or an id that is not [escaped](simstore_io::escape). Both readings give the same id, except if the entry is not UTF-8,
+/// or contains a sequence such as `\x41`. In these cases, the entry is read as a path if the store has a document with
+/// this path, else as an id.
 ///
 /// # Errors
 /// Errors of the store.
@@ -297,7 +300,8 @@ mod tests {
         assert!((5..8).all(|fingerprint| store.snapshot().query(fingerprint, 0).unwrap().is_empty()));
     }
 
-    /// A store of similar documents has several fingerprints and a note for each document, which are deleted atomically.
+    /// In a [store of similar documents](simstore_text::open_similar_store), a document has several fingerprints and a note
+    /// (its signature and text). One transaction deletes all of them.
     #[test]
     fn ids_are_deleted_in_one_step() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Describes the contents of a store as plain data, which is written as JSON too: counts and sizes of the store, its
-//! segments, tables and logs.
+//! Describes the contents of a store: counts and sizes of the store, its segments, tables and logs. The descriptions are plain
+//! data, and can be serialized, such as to JSON.
 //!
 //! ```
 //! use simstore::{BuildOptions, Builder};
@@ -29,9 +29,10 @@ pub struct StoreDescription {
     /// Number of pairs of fingerprint and id in segments and logs. An upper bound if several segments have the same pair. 0
     /// if the store keeps no ids.
     pub ids: u64,
-    /// Number of names of documents.
+    /// Number of names of documents. An upper bound if some are in memory, or in several segments.
     pub names: u64,
-    /// Number of notes of documents.
+    /// Number of notes: bytes stored with a document, such as its compressed text. An upper bound if some notes are in memory,
+    /// or in several segments.
     pub notes: u64,
     /// Size of the manifest and of all files of segments, in bytes.
     pub bytes: u64,
@@ -39,8 +40,8 @@ pub struct StoreDescription {
     /// fingerprints in segments, in bits.
     #[serde(serialize_with = "thousandths")]
     pub bits_per_fingerprint: f64,
-    /// Smallest possible size of one table, if its fingerprints were random: a lower bound by information theory, in bits for
-    /// each fingerprint.
+    /// Smallest possible size of one table with all fingerprints, if they were random: a lower bound by information theory, in
+    /// bits for each fingerprint.
     #[serde(serialize_with = "thousandths")]
     pub floor_bits_per_fingerprint: f64,
     /// Size of tables, in bytes.
@@ -59,7 +60,7 @@ pub struct StoreDescription {
     pub bits: u32,
     /// Codec that compresses fingerprints.
     pub codec: &'static str,
-    /// Profile that makes fingerprints of texts; empty if unknown.
+    /// Name of the profile that makes fingerprints of texts; empty if unknown.
     pub profile: String,
     /// Number of segments.
     pub segments: usize,
@@ -75,7 +76,7 @@ pub struct StoreDescription {
     /// Size of metadata entries, in bytes.
     #[serde(rename = "mark_bytes")]
     pub metadata_bytes: u64,
-    /// Number of pairs in the logs that are not in segments yet.
+    /// Number of pairs that are only in logs and memtables, not in segments yet.
     pub memtable_entries: u64,
     /// Whether the store keeps ids.
     pub keeps_ids: bool,
@@ -83,7 +84,8 @@ pub struct StoreDescription {
     pub plan: String,
     /// Block size of new segments, in bytes; `None` for the codec's default.
     pub block_size: Option<u32>,
-    /// Number of fingerprints between restart points in new segments; `None` for the codec's default.
+    /// Number of fingerprints between two restart points (fingerprints from which decoding can start) in new segments; `None`
+    /// for the codec's default.
     pub span: Option<u16>,
     /// Segments, oldest first.
     pub by_age: Vec<SegmentDescription>,
@@ -96,13 +98,13 @@ pub struct StoreDescription {
 pub struct SegmentDescription {
     /// Index among the segments from oldest to newest, from 0.
     pub segment: usize,
-    /// Sequence number with which the names of the segment's files start.
+    /// Sequence number of the segment. The names of its files start with it.
     pub number: u64,
-    /// Name of the segment's plan.
+    /// Name of the segment's plan (choice of tables).
     pub plan: String,
     /// Number of distinct fingerprints.
     pub fingerprints: u64,
-    /// Number of pairs of fingerprint and id or, if the store keeps no ids, of fingerprints.
+    /// Number of pairs of fingerprint and id. If the store keeps no ids, number of fingerprints.
     pub pairs: u64,
     /// Number of pairs that the segment deletes from older segments.
     pub tombstones: u64,
@@ -119,13 +121,14 @@ pub struct LogDescription {
     pub number: u64,
     /// Size of the log, in bytes.
     pub bytes: u64,
-    /// Size of the torn tail, in bytes: records that a crash cut off, or that are being written.
+    /// Size of the torn tail, in bytes: the part after the last valid record. It remains if a crash cut off a record, or if a
+    /// record is being written.
     pub torn_bytes: u64,
     /// Whether the store has recorded where the log ends. If not, a torn tail may also be damage.
     pub ended: bool,
     /// Number of valid records.
     pub records: u64,
-    /// Number of operations in the records that are not in segments yet.
+    /// Number of operations in the valid records: inserts, deletions, metadata and notes.
     pub operations: u64,
 }
 
@@ -136,11 +139,11 @@ pub struct TableDescription {
     pub segment: usize,
     /// Index of the table in its segment, from 0.
     pub table: usize,
-    /// Name of the segment's plan.
+    /// Name of the segment's plan (choice of tables).
     pub plan: String,
-    /// Length of the prefix that a probe looks up, in bits.
+    /// Length of the fingerprint prefix by which a query finds candidates in the table, in bits.
     pub prefix_bits: u32,
-    /// Maximum number of prefix bits that a probe flips.
+    /// Maximum number of prefix bits that a query flips to find candidates with a slightly different prefix.
     pub flips: u32,
     /// Codec that compresses fingerprints.
     pub codec: &'static str,
@@ -148,7 +151,7 @@ pub struct TableDescription {
     pub fingerprints: u64,
     /// Block size, in bytes.
     pub block_size: u32,
-    /// Number of fingerprints between restart points.
+    /// Number of fingerprints between two restart points, which are fingerprints from which decoding can start.
     pub span: u16,
     /// Number of blocks.
     pub blocks: usize,
@@ -163,8 +166,8 @@ pub struct TableDescription {
     pub floor_bits_per_fingerprint: f64,
     /// Memory of the open table, without its mapped file, in bytes.
     pub memory: usize,
-    /// For each bit of the table's permuted fingerprints: position of this bit in the original fingerprint. Bit 0 is the most
-    /// significant.
+    /// For each bit of the permuted fingerprints in the table: position of the same bit in the original fingerprint. Bit 0
+    /// is the most significant bit.
     pub permutation: Vec<u8>,
     /// Number of fingerprints by the position of the first bit that differs from the previous fingerprint, as counted by
     /// [`Table::differing_bits`]; `None` if not computed.
@@ -184,7 +187,8 @@ pub struct SymbolCount {
     /// Number of differing bits below the coded bit, if the position of each is stored. `None` if all bits below the coded
     /// bit are stored as they are. See [`Coding::differing`].
     pub differing: Option<u32>,
-    /// Whether the fingerprints are coded relative to a fingerprint before their predecessor. See [`Coding::back`].
+    /// Whether each of the fingerprints is coded relative to a fingerprint before its predecessor, not relative to the
+    /// predecessor itself. See [`Coding::back`].
     pub earlier: bool,
     /// Number of fingerprints coded by this symbol.
     pub count: u64,
@@ -206,7 +210,7 @@ pub fn count_symbols<F: Fingerprint>(table: &Table<F>, step: usize) -> Result<Ve
     Ok(counts.map(|((h, differing, earlier), count)| SymbolCount { h, differing, earlier, count }).collect())
 }
 
-/// Serializes a figure with three decimals, which is more than the accuracy of any measurement.
+/// Serializes a number rounded to three decimals, which is more accurate than any measurement.
 fn thousandths<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64((value * 1000.0).round() / 1000.0)
 }
@@ -272,8 +276,8 @@ pub fn describe_store<F: Fingerprint>(store: &Snapshot<F>) -> StoreDescription {
     }
 }
 
-/// Describes a table, without reading its file. The last argument has two indices: of the segment in its store, and of the
-/// table in the segment.
+/// Describes a table, without reading its file. The last argument has the index of the segment in its store, and the index of
+/// the table in the segment.
 pub fn describe_table<F: Fingerprint>(
     segment: &Segment<F>,
     table: &Table<F>,
@@ -301,8 +305,8 @@ pub fn describe_table<F: Fingerprint>(
     }
 }
 
-/// Returns an error for each torn tail of a log that may be damage. The writes in such a tail are missing from all answers. A
-/// torn tail that a later opening has recovered is not included.
+/// Returns an error for each log that ends with a torn tail (bytes after the last valid record), if damage may be the cause.
+/// Queries do not find the writes in such a tail. A torn tail that a later opening of the store has recovered is not included.
 pub fn torn_log_tails<F: Fingerprint>(store: &Snapshot<F>) -> impl Iterator<Item = Error> {
     store.logs().iter().filter(|log| log.torn_bytes > 0 && !log.is_sealed).map(|log| Error::TornEnd {
         path: store.path().join(log.file_name()),

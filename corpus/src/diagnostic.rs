@@ -14,23 +14,23 @@ use simstore_io::numbers::{format_count, format_count_of};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Diagnostic<'a> {
-    /// A malformed document, or a file that could not be read to its end, was skipped, as requested.
+    /// The error of a malformed document that was skipped, or of a file that was not read to its end. Reported instead of
+    /// ending the job, because the caller requested it.
     Malformed(&'a Error),
     /// Number of malformed lines skipped while reading.
     SkippedLines(u64),
-    /// Something that reading has skipped or guessed, and the number of times.
+    /// Something that reading has skipped or guessed, and how many times it did so.
     Read(ReadDiagnostic, u64),
-    /// An output file of an interrupted run was complete and has got its final name.
+    /// An output file of an interrupted run was complete, so it has been renamed to its final name.
     CompletedOutput(&'a Path),
-    /// Parts of a resumable run were reused or processed.
+    /// Parts of the inputs of a resumable run were reused or processed.
     Parts {
-        /// Number of parts of earlier runs that were reused.
+        /// Number of parts whose results from earlier runs were reused.
         reused: u64,
-        /// Number of parts that were processed now.
+        /// Number of parts that this run processed.
         processed: u64,
     },
-    /// Number of skipped malformed documents, lines or unreadable files, and the singular noun for the records (`document` or
-    /// `line`).
+    /// Number of skipped malformed records and unreadable files, and the singular noun for the records (`document` or `line`).
     SkippedMalformed(u64, &'static str),
     /// The inputs have no readable records.
     NoInput,
@@ -40,16 +40,16 @@ pub enum Diagnostic<'a> {
     ShortDocuments(u64),
     /// Number of characters that were invalid in the encoding of their input.
     ReplacedCharacters(u64),
-    /// Number of documents whose id another document has too.
+    /// Number of documents that share their id with another document.
     DuplicateIds(u64),
-    /// Another warning.
+    /// Warning for which there is no other variant.
     Warning(&'a str),
-    /// Other information.
+    /// Information for which there is no other variant.
     Info(&'a str),
 }
 
 impl Diagnostic<'_> {
-    /// Whether this is a warning: the result may be unexpected. All other diagnostics are information.
+    /// Whether this is a warning, because the result may be unexpected. All other diagnostics are information.
     pub fn is_warning(&self) -> bool {
         match self {
             Diagnostic::Malformed(_)
@@ -71,7 +71,8 @@ impl Diagnostic<'_> {
 }
 
 impl Diagnostic<'_> {
-    /// Whether an input file, or a file in an input folder, was not read. Such messages are shown even with `--quiet`.
+    /// Whether the message says that an input file, or a file in an input folder, was not read. Such messages are shown even
+    /// with `--quiet`.
     pub fn is_skipped_input(&self) -> bool {
         match self {
             Diagnostic::Read(
@@ -142,7 +143,7 @@ impl fmt::Display for Diagnostic<'_> {
     }
 }
 
-/// Writes the message of a read diagnostic.
+/// Writes the message of a diagnostic that occurred `count` times while reading.
 fn fmt_read_diagnostic(diagnostic: ReadDiagnostic, count: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match diagnostic {
         ReadDiagnostic::UnknownExtension => write!(
@@ -207,7 +208,7 @@ fn fmt_read_diagnostic(diagnostic: ReadDiagnostic, count: u64, f: &mut fmt::Form
     }
 }
 
-/// Read diagnostics and the number of times each occurred.
+/// Diagnostics of reading, and the number of times that each occurred.
 pub type ReadDiagnosticCounts = BTreeMap<ReadDiagnostic, u64>;
 
 #[cfg(test)]

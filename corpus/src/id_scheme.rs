@@ -1,10 +1,10 @@
-//! Numeric ids and names in a store, assigned from document ids.
+//! Assigns numeric ids and names in a store to documents, according to the ids of the documents.
 
 use simstore::error::excerpt;
 use simstore::{Fingerprint, Snapshot};
 use simstore_io::DocumentId;
 
-/// Reason why a document cannot get a numeric id.
+/// Error message for a document that cannot get a numeric id, because none is free.
 pub(crate) const NO_FREE_ID: &str = "the greatest id, 2^64 - 1, is in use, so a document without an id cannot be numbered: build another \
                                      store";
 
@@ -22,18 +22,18 @@ pub(crate) const NO_FREE_ID: &str = "the greatest id, 2^64 - 1, is in use, so a 
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IdScheme {
-    /// No document has been added.
+    /// The store is empty, so the next document decides.
     #[default]
     Undecided,
-    /// Document ids are numbers. There are no names.
+    /// Document ids are numbers. Documents have no names.
     Numbers,
     /// Each document has a name, and an assigned numeric id.
     Names,
 }
 
 impl IdScheme {
-    /// Returns the scheme of a store, and the next free id for a document with a name. The id is `None` if 2^64 - 1 is in
-    /// use.
+    /// Returns the scheme of a store, and the next free numeric id for a document with a name. The second value is `None` if
+    /// the greatest id, 2^64 - 1, is in use.
     pub fn from_store<F: Fingerprint>(store: &Snapshot<F>) -> (IdScheme, Option<u64>) {
         let scheme = if store.stats().names > 0 {
             IdScheme::Names
@@ -45,12 +45,12 @@ impl IdScheme {
         (scheme, store.highest_id().map_or(Some(0), |id| id.checked_add(1)))
     }
 
-    /// Returns the numeric id of a document in the store, and its name if the scheme has names. `next` is the next free id,
-    /// which a document with a name gets.
+    /// Returns the numeric id of a document in the store, and its name if the scheme is [`IdScheme::Names`]. `next` is the
+    /// next free numeric id, which a document with a name gets.
     ///
     /// # Errors
-    /// The reason why the document is malformed: its id is a name, but the scheme is numbers; or it needs an assigned id, but
-    /// `next` is `None`.
+    /// A message why the document is malformed: its id is a name, but the scheme is [`IdScheme::Numbers`]; or the document
+    /// needs a free id, but `next` is `None`.
     pub fn assign(&mut self, id: DocumentId, next: Option<u64>) -> Result<(u64, Option<String>), String> {
         if *self == IdScheme::Undecided {
             *self = if matches!(id, DocumentId::Number(_)) { IdScheme::Numbers } else { IdScheme::Names };

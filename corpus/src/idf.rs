@@ -1,4 +1,4 @@
-//! Counts the documents of a corpus that have each feature.
+//! Counts, for each feature of texts, the documents of a corpus that have this feature.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,9 +18,9 @@ use simstore_io::numbers::{format_bytes, format_count_of};
 use simstore_io::output::UnfinishedOutputs;
 use simstore_text::{DocumentFrequencies, IdfRow, Profile};
 
-/// Size of the texts after which a batch is full, in bytes. All threads count the features of a batch together.
+/// A batch of texts is full when the texts have this many bytes in total. All threads count the features of a batch together.
 const BATCH_BYTES: usize = 8 << 20;
-/// Files of counts are merged into one when there are this many. This bounds the number of open files.
+/// When there are this many files of counts, all of them are merged into one, to bound the number of open files.
 const MAX_RUNS: usize = 64;
 /// Size of the read buffer of a file, in bytes.
 const READ_BUFFER_BYTES: usize = 1 << 16;
@@ -38,26 +38,26 @@ pub struct IdfOptions {
     pub unfinished: UnfinishedOutputs,
 }
 
-/// Number of documents that have each feature.
+/// For each feature of the texts of a corpus, the number of documents that have this feature.
 #[derive(Debug)]
 pub struct FeatureFrequencies {
-    /// Counts in memory, from the last batches.
+    /// Counts of the last batches, which are still in memory.
     last: DocumentFrequencies,
-    /// Counts on disk. Each file is sorted by feature.
+    /// Files of the counts on disk. Each file is sorted by feature.
     runs: Vec<SpillFile>,
 }
 
-/// Numbers of visited and of all features.
+/// Number of features that [`FeatureFrequencies::visit`] has visited, and number of all features.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VisitedFeatures {
-    /// Features visited, because they occur in enough documents.
+    /// Number of features that were visited, because enough documents have them.
     pub kept: u64,
-    /// All distinct features.
+    /// Number of all distinct features, visited or not.
     pub features: u64,
 }
 
-/// Counts the documents that have each feature of the profile. The result is a table of inverse document frequencies
-/// for [`Resources::idf`](simstore_text::Resources::idf).
+/// Counts, for each feature that the profile finds in the texts, the documents that have this feature. The result is a
+/// table of inverse document frequencies for [`Resources::idf`](simstore_text::Resources::idf).
 ///
 /// In the returned [`InputCounts`], only `read`, `malformed` and `replacements` are set.
 ///
@@ -158,7 +158,8 @@ fn report_spilling(
     Ok(())
 }
 
-/// Writes counts to disk, sorted by feature.
+/// Writes counts, which are sorted by feature, to a new file, and adds the file to `runs`. If there are then [`MAX_RUNS`]
+/// files, merges all of them into one.
 fn write_run(
     counts: Vec<(Box<str>, u64)>,
     temporary: &Arc<TemporaryFolder>,
@@ -183,7 +184,8 @@ fn write_run(
     Ok(())
 }
 
-/// Visits the features of all sorted files (`runs`) and of `memory` in order, each once with the sum of its counts.
+/// Merges the sorted files `runs` and the sorted counts `memory`. Visits each feature once, in order, with the sum of its
+/// counts.
 fn merge(
     runs: &[SpillFile],
     memory: Vec<(Box<str>, u64)>,
@@ -224,12 +226,12 @@ fn next_feature(run: &mut SpillReader) -> Result<Option<(Box<str>, u64)>> {
 }
 
 impl FeatureFrequencies {
-    /// Number of documents.
+    /// Number of documents in the corpus.
     pub fn documents(&self) -> u64 {
         self.last.documents()
     }
 
-    /// Visits the table in code point order, without features of fewer than `min_documents` documents.
+    /// Visits the features in code point order, except features that fewer than `min_documents` documents have.
     ///
     /// # Errors
     /// Errors of the visitor, and of reading the counts on disk.

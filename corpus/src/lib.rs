@@ -1,4 +1,4 @@
-//! Documents with their fingerprints, and jobs over stores of them.
+//! Reads documents, computes their fingerprints, and runs jobs over stores of fingerprints, such as building a store.
 //!
 //! This crate connects files to stores. It reads documents (crate `simstore_io`), fingerprints their texts (crate `simstore_text`), and
 //! builds, extends, describes or evaluates stores (crate `simstore`). The crate `simstore_dedup` and all interfaces are built on it.
@@ -38,7 +38,7 @@
 //! - [`evaluate`] measures recall and precision of each distance on labelled pairs.
 //! - [`idf`] counts the documents that have each feature.
 //! - [`ratio`] measures the compressed size of fingerprints, by each codec and by other methods.
-//! - [`shards`] reads and writes the list of a set that consists of several stores.
+//! - [`shards`] reads and writes the list of shards of a set of fingerprints that is too large for one machine.
 //!
 //! This example builds a store, and queries it for documents near the first one:
 //!

@@ -10,19 +10,20 @@ use simstore::{Error, Result};
 use crate::diagnostic::Diagnostic;
 use simstore_io::ReadProgress;
 
-/// Longest time between two progress reports while a stage counts items.
+/// Time after which a stage reports its progress again, when it counts the next item.
 const REPORT_INTERVAL: Duration = Duration::from_millis(50);
-/// Number of items after which progress is reported even before the interval has passed.
+/// Number of items after which a stage reports its progress even before [`REPORT_INTERVAL`] has passed.
 const REPORT_COUNT: u64 = 1024;
 
 /// Progress of a stage: a part of a job that counts one kind of item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StageProgress {
-    /// Name of the stage: the plural of the items that it counts, such as "documents", "fingerprints", "texts compared", ...
+    /// Name of the stage: the plural of the items that it counts, such as "documents", "fingerprints" or "texts compared".
     pub stage: &'static str,
-    /// Number of items done.
+    /// Number of items that the stage has processed so far.
     pub count: u64,
-    /// Bytes read from the input files, in their size on disk. 0 if the stage reads no files.
+    /// Number of bytes read from the input files so far, as they are on disk (perhaps compressed). 0 if the stage reads no
+    /// files.
     pub bytes: u64,
     /// Total size of the input files on disk, in bytes; `None` if it is unknown or was not [wanted](Observer::wants_totals).
     pub total_bytes: Option<u64>,
@@ -38,7 +39,8 @@ pub trait Observer: Sync {
         ControlFlow::Continue(())
     }
 
-    /// Called when a stage has ended, successfully or not. A progress bar of this stage can be removed.
+    /// Called when a stage has ended, successfully or not. For example, a program can then remove the progress bar of the
+    /// stage.
     fn stage_ended(&self, stage: &'static str) {
         let _ = stage;
     }
@@ -56,13 +58,13 @@ pub trait Observer: Sync {
 
 impl Observer for () {}
 
-/// A stage of a job. Any number of threads can count items in it. The stage reports its progress to the observer. When the
-/// stage is dropped, it reports its end.
+/// A stage of a job: counts the items that the job has processed, on any number of threads. The stage reports its progress
+/// to the observer. When the stage is dropped, it reports its end.
 pub struct Stage<'a> {
     observer: &'a dyn Observer,
     name: &'static str,
     count: AtomicU64,
-    /// Counter of the bytes read from input files.
+    /// Counter of the bytes read from input files; `None` if the stage reads no files.
     read_progress: Option<Arc<ReadProgress>>,
     total_bytes: Option<u64>,
     started: Instant,
@@ -86,7 +88,8 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Adds the bytes read from input files to the reports. Calls `total_bytes` only if the observer wants totals.
+    /// Makes the stage report the bytes read from input files too. Calls `total_bytes`, which computes the total size of
+    /// the files, only if the observer wants totals.
     pub fn with_read_progress(
         mut self,
         read: Arc<ReadProgress>,
@@ -97,7 +100,8 @@ impl<'a> Stage<'a> {
         self
     }
 
-    /// Counts more items as done. With `more` = 0, only checks for cancellation.
+    /// Counts `more` items as processed, and reports the progress if a report is due. Call it with 0 only to check for
+    /// cancellation.
     ///
     /// # Errors
     /// [`Error::Cancelled`] on every thread after the observer has cancelled the job.
@@ -122,7 +126,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Visits items, and counts them in a new stage.
+/// Visits items in order, and counts them in a new stage, which reports progress to the observer.
 ///
 /// # Errors
 /// Errors of the visitor, and [`Error::Cancelled`] if the observer cancels.
@@ -132,7 +136,8 @@ pub fn visit_in_stage<T>(
     items: impl Iterator<Item = T>,
     mut visitor: impl FnMut(T) -> Result<()>,
 ) -> Result<()> {
-    /// Number of visited items after which they are added to the count of the stage, because adding each one is slow.
+    /// Number of visited items after which the count of the stage is increased, because an increase for each item would be
+    /// slow.
     const COUNT_BATCH: u64 = 64;
     let stage = Stage::new(observer, stage_name);
     stage.add(0)?;

@@ -1,4 +1,4 @@
-//! Pseudo-random numbers, identical on all machines.
+//! Pseudo-random numbers that are the same on all machines.
 
 /// Advances `state` and returns a random number: SplitMix64 (G. L. Steele, D. Lea, C. H. Flood, OOPSLA 2014).
 pub fn splitmix64(state: &mut u64) -> u64 {

@@ -1,4 +1,4 @@
-//! Adding documents to a store: recorded positions in files, and cancelled jobs.
+//! Tests of adding documents to a store: positions in files from which a later call continues, and cancelled jobs.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ use simstore_text::Profile;
 
 use crate::TempFolder;
 
-/// Cancels the job at the progress report whose number, counted from 1, is in the first field. The second field is the number
-/// of reports so far.
+/// Cancels the job at one progress report. The first field is the number of this report, counted from 1. The second field
+/// is the number of reports so far.
 struct CancelAtReport(u64, AtomicU64);
 
 impl Observer for CancelAtReport {
@@ -26,7 +26,7 @@ impl Observer for CancelAtReport {
     }
 }
 
-/// Records the ids of duplicates, and fails at duplicate number `fails_at`, counted from 1.
+/// Records the ids of reported duplicates, and returns an error at duplicate number `fails_at`, counted from 1.
 #[derive(Default)]
 struct DuplicateRecorder {
     fails_at: usize,
@@ -62,7 +62,7 @@ fn add_to(
     add(&store, &inputs(documents), &Profile::default(), options, duplicate_observer, observer)
 }
 
-/// Contents of a store, in ascending order. Panics if the store is damaged.
+/// Returns the fingerprint, id and name of each pair in a store, in ascending order. Panics if the store is damaged.
 fn contents(path: &Path) -> Vec<(u64, u64, Option<String>)> {
     let store = Snapshot::<u64>::open(path).unwrap();
     store.verify(|damage| panic!("{damage}"));
@@ -73,7 +73,7 @@ fn contents(path: &Path) -> Vec<(u64, u64, Option<String>)> {
     all
 }
 
-/// Files of documents with names, of fingerprints with ids, and of fingerprints without ids.
+/// Makes three files: documents with names, fingerprints with ids, and fingerprints without ids.
 fn files(folder: &TempFolder) -> [PathBuf; 3] {
     let lines: String =
         (0..5000).map(|i| format!("{{\"id\": \"page {i}\", \"text\": \"text {i}\"}}\n")).collect();

@@ -1,4 +1,4 @@
-//! Tar and zip archives: members are read like the files of a folder.
+//! Tests of tar and zip archives: their members are read like the files of a folder.
 
 use std::io::Write;
 use std::path::Path;
@@ -10,10 +10,10 @@ use simstore_text::Profile;
 
 use crate::{COMPRESSIONS, Random, TWO_LINES, TempFolder, gzip, kind_of, read};
 
-/// Names and contents of members.
+/// Names and contents of the members of an archive.
 type ArchiveContents = Vec<(&'static str, Vec<u8>)>;
 
-/// Members of a folder or an archive, and the ids and texts of its documents.
+/// Returns members to make a folder or an archive of, and the ids and texts of all documents that reading it must return.
 fn members() -> (ArchiveContents, Vec<(&'static str, &'static str)>) {
     let warc = "WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: http://a/\r\nContent-Type: text/plain\r\n\
                 Content-Length: 4\r\n\r\npage\r\n\r\n";
@@ -216,7 +216,7 @@ fn names_that_lead_elsewhere() {
     assert!(read(&path)[0].as_ref().unwrap().id.to_string().ends_with(&long.replace("//", "/")));
 }
 
-/// Error messages of the documents of a file.
+/// Reads the documents of a file, and returns the error messages.
 fn error_messages(path: &Path, options: &DocumentOptions) -> Vec<String> {
     let paths = [path.to_path_buf()];
     documents(&paths, options).filter_map(|document| Some(document.err()?.to_string())).collect()

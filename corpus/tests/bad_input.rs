@@ -1,4 +1,4 @@
-//! Damaged and malformed inputs: each error has the file and line, and the next file is read.
+//! Tests of damaged and malformed inputs: each error has the file and line, and the next file is read.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use simstore_text::Profile;
 
 use crate::{COMPRESSIONS, Random, TWO_LINES, TempFolder, bad_line, kind_of, read};
 
-/// Reads a bad file before a good one. Returns the message and the number of documents before it.
+/// Reads a bad file and then a good one. Returns the error message, and the number of documents before the error.
 fn message(folder: &TempFolder, bad: &Path) -> (String, usize) {
     let paths = [bad.to_path_buf(), folder.file("good.jsonl", TWO_LINES)];
     let options = DocumentOptions { max_bytes: 1 << 20, ..DocumentOptions::default() };
@@ -24,7 +24,7 @@ fn message(folder: &TempFolder, bad: &Path) -> (String, usize) {
     (read[at].as_ref().unwrap_err().to_string(), at)
 }
 
-/// Lines of JSON that compress, but not to a small size.
+/// Returns lines of JSON that stay large when they are compressed, because they have random numbers.
 fn lines() -> String {
     let mut random = Random(3);
     (0..5000).map(|i| format!("{{\"id\": {i}, \"text\": \"text {}\"}}\n", random.next())).collect()

@@ -1,4 +1,4 @@
-//! Building a store from inputs.
+//! Tests of building a store from inputs.
 
 use simstore::{BuildOptions, Error};
 use simstore_corpus::Inputs;

@@ -1,4 +1,4 @@
-//! Reading documents: lines of JSON, texts, folders.
+//! Tests of reading documents from lines of JSON, text files and folders.
 
 use std::path::Path;
 
@@ -250,7 +250,7 @@ fn documents_that_were_read_before_get_no_fingerprint() {
     assert!(all.iter().all(|document| document.fingerprint.is_some()));
 }
 
-/// Text of each document of a file, or its error message.
+/// Returns the text of each document of a file, or the error message for it.
 fn texts(path: &Path, options: &DocumentOptions) -> Vec<Result<String, String>> {
     let texts = documents(&[path.to_path_buf()], options);
     texts.map(|document| document.map(|document| document.text).map_err(|error| error.to_string())).collect()

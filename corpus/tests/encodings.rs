@@ -1,4 +1,4 @@
-//! Inputs in other encodings, and inputs that are not text.
+//! Tests of inputs in other encodings than UTF-8, and of inputs that are not text.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ fn encoded(text: &str, label: &str) -> Vec<u8> {
     }
 }
 
-/// Text of each document of a file, or its error message.
+/// Reads a file in the encoding named `encoding`. Returns the text of each document, or the error message for it.
 fn texts(path: &Path, encoding: &str) -> Vec<Result<String, String>> {
     let options = DocumentOptions { encoding: encoding.parse().unwrap(), ..DocumentOptions::default() };
     let texts = documents(&[path.to_path_buf()], &options);

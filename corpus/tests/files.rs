@@ -1,4 +1,4 @@
-//! Listing of input files, and detection of their formats.
+//! Tests of listing input files, and of detecting their formats.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -62,7 +62,8 @@ fn links_are_followed() {
     assert_eq!(ids(&[top], &DocumentOptions::default()), ["1", "b", &text]);
 }
 
-/// Collects the inodes of files below a folder, with or without following links; each folder is walked once.
+/// Collects in `files` the inodes of all files below a folder, with or without following links. `walked` has the inodes of the
+/// folders seen so far, so that each folder is visited once.
 #[cfg(unix)]
 fn reached(folder: &Path, with_links: bool, walked: &mut BTreeSet<u64>, files: &mut BTreeSet<u64>) {
     use std::os::unix::fs::MetadataExt;
@@ -82,7 +83,8 @@ fn reached(folder: &Path, with_links: bool, walked: &mut BTreeSet<u64>, files: &
     }
 }
 
-/// With random links between files and folders, each reachable file is read once, by a name without a link if it has one.
+/// With random links between files and folders, each reachable file is listed once. If the file has a path without links, this
+/// path is listed.
 #[test]
 #[cfg(unix)]
 fn links_at_random() {
@@ -170,7 +172,7 @@ fn patterns_that_no_shell_has_seen() {
     }
 }
 
-/// Names that are not UTF-8 can be input paths, files in a folder, matches of a glob, or names of folders.
+/// Files and folders whose names are not UTF-8 are read: as input paths, in a folder, and as matches of a glob.
 #[test]
 #[cfg(target_os = "linux")]
 fn names_that_are_no_unicode() {

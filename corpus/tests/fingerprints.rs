@@ -1,4 +1,4 @@
-//! Files of fingerprints.
+//! Tests of reading files of fingerprints.
 
 use simstore::{Error, Fingerprint, Result};
 use simstore_corpus::{InputKind, fingerprints};

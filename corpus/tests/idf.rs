@@ -1,4 +1,4 @@
-//! Counts of the documents that have each feature.
+//! Tests of counting, for each feature, the documents that have it.
 
 use std::ops::ControlFlow;
 
@@ -19,7 +19,7 @@ impl Observer for CancelAtOnce {
     }
 }
 
-/// Returns each feature with the number of documents that have it.
+/// Returns each feature that at least `least` documents have, with the number of documents that have it.
 fn rows(frequencies: FeatureFrequencies, least: u64) -> (Vec<(String, u64)>, VisitedFeatures) {
     let mut rows = Vec::new();
     let visited = frequencies.visit(least, |row| {

@@ -1,4 +1,4 @@
-//! The type `Inputs`: kinds, pipes, visits, and data in memory.
+//! Tests of the type `Inputs`: detection of documents or fingerprints, pipes, visits of all records, and data in memory.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -14,7 +14,8 @@ use simstore_text::Profile;
 
 use crate::TempFolder;
 
-/// Records all reports, and cancels the job at progress report number `stops_at`, counted from 1.
+/// Records the stages that have ended and the errors of malformed records. Cancels the job at progress report number
+/// `stops_at`, counted from 1.
 #[derive(Default)]
 struct InputRecorder {
     stops_at: u64,
@@ -63,7 +64,7 @@ mod pipes {
 
     use super::*;
 
-    /// Makes a pipe, and writes `contents` to it in a thread. Replaces an earlier pipe at the same path.
+    /// Makes a named pipe, and writes `contents` to it in a thread. Replaces an earlier pipe at the same path.
     fn pipe(path: &PathBuf, contents: &'static str) -> JoinHandle<()> {
         let _ = std::fs::remove_file(path);
         assert!(Command::new("mkfifo").arg(path).status().unwrap().success());

@@ -1,4 +1,4 @@
-//! Documents in Parquet files.
+//! Tests of reading and writing documents in Parquet files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use simstore_text::Profile;
 
 use crate::{Random, TWO_LINES, TempFolder, bad_line};
 
-/// Makes a Parquet file of columns, in row groups of `group` rows.
+/// Returns the bytes of a Parquet file with these columns, in row groups of `group` rows.
 fn parquet(columns: &[(&str, ArrayRef)], group: usize) -> Vec<u8> {
     let batch =
         RecordBatch::try_from_iter(columns.iter().map(|(name, array)| (*name, Arc::clone(array)))).unwrap();
@@ -151,7 +151,7 @@ fn files_without_the_columns() {
     }
 }
 
-/// Makes a file of `count` documents, in row groups of `group` rows.
+/// Returns the bytes of a Parquet file of `count` documents, in row groups of `group` rows.
 fn rows(count: u64, group: usize) -> Vec<u8> {
     let mut random = Random(5);
     let texts: Vec<String> = (0..count).map(|i| format!("text {i} {}", random.next())).collect();
@@ -159,7 +159,7 @@ fn rows(count: u64, group: usize) -> Vec<u8> {
     parquet(&[("id", ids), ("text", Arc::new(StringArray::from(texts)))], group)
 }
 
-/// Makes a file that is large enough for several batches.
+/// Returns the bytes of a Parquet file that is so large that it is read in several batches.
 fn large() -> Vec<u8> {
     rows(30_000, 7000)
 }
@@ -254,7 +254,8 @@ fn batches_keep_the_order() {
     check(whole.progress(), &mut whole.map(|record| record.unwrap().into_document(&options).unwrap().id));
 }
 
-/// Writes the kept rows of files, with all columns, and reads them as one batch.
+/// Writes the rows of files for whose index `keep` is true to a new Parquet file, with all columns, and reads the new file
+/// as one batch. With `annotated`, the new file also has a cluster for each row.
 fn kept(paths: &[PathBuf], annotated: bool, keep: impl Fn(usize) -> bool) -> Result<RecordBatch> {
     let mut writer = DocumentWriter::new(Vec::new());
     for (at, record) in records(paths, &DocumentOptions::default()).enumerate() {

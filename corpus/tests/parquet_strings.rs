@@ -1,4 +1,4 @@
-//! Parquet files with string columns whose bytes are not UTF-8.
+//! Tests of Parquet files with string columns whose bytes are not UTF-8.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,8 @@ fn bytes(values: &[&[u8]]) -> ArrayRef {
     Arc::new(BinaryArray::from(values.to_vec()))
 }
 
-/// Makes a file of columns of bytes, or of lists of bytes, which its schema declares as strings.
+/// Returns the bytes of a Parquet file whose schema declares all columns as strings or lists of strings. `columns` has
+/// their bytes, which need not be UTF-8.
 fn parquet(columns: &[(&str, ArrayRef)]) -> Vec<u8> {
     let batch =
         RecordBatch::try_from_iter(columns.iter().map(|(name, array)| (*name, Arc::clone(array)))).unwrap();
@@ -60,7 +61,7 @@ fn a_text_that_is_not_utf8_is_one_malformed_row() {
     assert_eq!((counts.read, counts.malformed), (2, 2));
 }
 
-/// Columns that are not needed are not checked, and are written unchanged.
+/// String columns that are neither id nor text are not checked for UTF-8, and are written unchanged.
 #[test]
 fn other_columns_are_written_byte_for_byte() {
     let folder = TempFolder::new();
@@ -97,7 +98,8 @@ fn other_columns_are_written_byte_for_byte() {
     assert_eq!(batches[0].column(0).as_string::<i32>().iter().collect::<Vec<_>>(), [Some("a"), Some("b")]);
 }
 
-/// Reads all rows of a file, and writes them again.
+/// Reads all rows of a file, and returns the bytes of a new Parquet file with these rows. With `annotation`, each row also
+/// gets its values.
 fn written(path: &Path, annotation: Option<&ClusterAnnotation<'_>>) -> Vec<u8> {
     let mut writer = DocumentWriter::new(Vec::new());
     for record in records(&[path.to_path_buf()], &DocumentOptions::default()) {

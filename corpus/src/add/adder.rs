@@ -18,13 +18,13 @@ use simstore_io::DocumentId;
 use simstore_io::document::escape_text;
 use simstore_text::{DocumentComparer, EncodedDocument};
 
-/// Number of documents after which a batch is written. With `if_new`, each document is written immediately.
+/// Number of documents after which a batch is written. With [`AddOptions::if_new`], each document is written immediately.
 const BATCH_DOCUMENTS: usize = 1024;
-/// Number of files after which a batch is written.
+/// A batch is written when the checkpoints of this many files have changed.
 const BATCH_FILES: usize = 64;
 /// Number of documents whose ids are looked up together.
 const ID_BATCH_DOCUMENTS: usize = 1 << 17;
-/// Number of bytes that a batch takes in the log when it is written.
+/// A batch is written when it takes this many bytes in the log.
 const BATCH_BYTES: usize = 1 << 20;
 
 /// The file whose documents are being added.
@@ -34,7 +34,7 @@ struct OpenFile {
     checkpoint: ReadCheckpoint,
 }
 
-/// Adds new documents to a store.
+/// Adds new documents to a store in batches, and skips documents that an earlier call has read.
 pub(super) struct DocumentAdder<'a, F: Fingerprint, L> {
     store: &'a Store<F>,
     options: &'a AddOptions,
@@ -49,14 +49,15 @@ pub(super) struct DocumentAdder<'a, F: Fingerprint, L> {
     /// Checkpoints changed since the last write, keyed by the metadata key of the file.
     checkpoints: BTreeMap<&'a str, ReadCheckpoint>,
     name_cache: NameCache<F>,
-    /// Search for similar documents; `None` if the store is not one of similar documents.
+    /// Search for similar documents; `None` unless the store is a
+    /// [store of similar documents](simstore_text::open_similar_store).
     similar: Option<SimilarLookup>,
-    /// Documents whose ids have not been looked up yet.
+    /// Documents that wait until their ids are looked up together, before they are stored.
     queue: Vec<Item<F>>,
-    /// Whether taking a document has failed.
+    /// Whether [`take`](Self::take) has failed for a document.
     has_failed: bool,
     id_scheme: IdScheme,
-    /// Next free id, for documents with a name or without an id. `None` if the greatest id, 2^64 - 1, is in use.
+    /// Next free numeric id, for documents that have a name or no id. `None` if the greatest id, 2^64 - 1, is in use.
     next_id: Option<u64>,
     /// Handler of documents that cannot be added.
     malformed: MalformedHandler<'a>,
@@ -129,7 +130,7 @@ impl<'a, F: Fingerprint, L: DuplicateObserver<F>> DocumentAdder<'a, F, L> {
         if is_full { self.write() } else { Ok(()) }
     }
 
-    /// Returns whether a document is new, and records that it has been read.
+    /// Returns true if no earlier call has read the document. Adds the document to the checkpoint of its file.
     fn is_new(&mut self, item: &Item<F>) -> Result<bool> {
         let Some(index) = self.sources.index_of(&item.path) else { return Ok(true) };
         if self.open_file.as_ref().is_none_or(|file| file.index != index) {
@@ -152,7 +153,8 @@ impl<'a, F: Fingerprint, L: DuplicateObserver<F>> DocumentAdder<'a, F, L> {
         Ok(true)
     }
 
-    /// Finishes the current file, after its last document.
+    /// Finishes the current file after its last document: checks that the file has not lost documents, and keeps its
+    /// checkpoint.
     fn finish_file(&mut self) -> Result<()> {
         let Some(OpenFile { index, checkpoint }) = self.open_file.take() else { return Ok(()) };
         let source = &self.sources.to_read[index];
@@ -197,7 +199,7 @@ impl<'a, F: Fingerprint, L: DuplicateObserver<F>> DocumentAdder<'a, F, L> {
         Ok(())
     }
 
-    /// Stores a document in a store of similar documents.
+    /// Stores a document in a [store of similar documents](simstore_text::open_similar_store).
     fn store_similar(
         &mut self,
         item: &Item<F>,
@@ -242,7 +244,7 @@ impl<'a, F: Fingerprint, L: DuplicateObserver<F>> DocumentAdder<'a, F, L> {
         if self.batch.bytes() >= BATCH_BYTES { self.write() } else { Ok(()) }
     }
 
-    /// Returns the id of a document, and its name if it has one.
+    /// Returns the numeric id of a document in the store, and its name if it has one.
     fn identify(&mut self, item: &Item<F>) -> Result<(u64, Option<String>)> {
         let id = match self.next_id {
             _ if item.has_id => item.id.clone(),
@@ -261,7 +263,7 @@ impl<'a, F: Fingerprint, L: DuplicateObserver<F>> DocumentAdder<'a, F, L> {
         Ok(())
     }
 
-    /// Marks an id as used, so that it is not assigned to another document.
+    /// Marks a numeric id as used, so that no other document gets it.
     fn reserve_id(&mut self, id: u64) {
         if self.next_id.is_some_and(|next| id >= next) {
             self.next_id = id.checked_add(1);
@@ -322,7 +324,8 @@ impl<'a, F: Fingerprint, L: DuplicateObserver<F>> DocumentAdder<'a, F, L> {
         Ok(())
     }
 
-    /// Whether the next documents may have been stored by an earlier call.
+    /// Whether an earlier call may have stored the documents that are read now: the current file has changed, or is read
+    /// again.
     fn may_be_stored(&self) -> bool {
         let has_changed = |file: &OpenFile| self.sources.to_read[file.index].has_changed;
         self.options.reread || self.open_file.as_ref().is_some_and(has_changed)
@@ -338,8 +341,8 @@ impl<'a, F: Fingerprint, L: DuplicateObserver<F>> DocumentAdder<'a, F, L> {
         Ok(())
     }
 
-    /// Writes the batch, unless `is_duplicate` returns true for the stored matches of its fingerprints. In this case, drops
-    /// the batch and returns these matches.
+    /// Writes the batch and returns no matches. However, if `is_duplicate` returns true for the stored matches of the
+    /// batch's fingerprints, drops the batch and returns these matches.
     fn write_unless(
         &mut self,
         mut is_duplicate: impl FnMut(Option<&SimilarLookup>, &[Match<F>]) -> Result<bool>,
@@ -364,7 +367,7 @@ impl<'a, F: Fingerprint, L: DuplicateObserver<F>> DocumentAdder<'a, F, L> {
         }
     }
 
-    /// Writes all documents taken so far.
+    /// Writes all documents that [`take`](Self::take) has received so far.
     fn write(&mut self) -> Result<()> {
         self.store_queue()?;
         self.record_checkpoints()?;
@@ -383,13 +386,14 @@ impl<'a, F: Fingerprint, L: DuplicateObserver<F>> DocumentAdder<'a, F, L> {
         Ok(())
     }
 
-    /// Writes the documents taken before a read error. Writes nothing if taking a document has failed, because the state of
-    /// the batch is unknown.
+    /// After a read error, writes the documents that [`take`](Self::take) has received. Writes nothing if `take` has failed,
+    /// because then the state of the batch is unknown.
     pub(super) fn write_taken(&mut self) -> Result<()> {
         if self.has_failed { Ok(()) } else { self.write() }
     }
 
-    /// Writes the remaining documents. `visited` has the counts of malformed records and skipped files.
+    /// Writes the remaining documents, and returns the counts of the job. `visited` has the counts of malformed records and
+    /// skipped files.
     pub(super) fn finish(&mut self, visited: InputCounts) -> Result<AddResult> {
         self.finish_file()?;
         self.write()?;

@@ -4,15 +4,17 @@ use crate::Item;
 use simstore::{Fingerprint, Match, Result, Snapshot};
 use simstore_text::SimilarDocument;
 
-/// Receives the documents that are not stored because a similar one is stored. `()` ignores them.
+/// Receives the documents that are not stored because a similar document is already stored. `()` ignores them.
 pub trait DuplicateObserver<F: Fingerprint> {
-    /// Called for a document that is not stored: `earlier` are the matches in `store` within the distance, nearest first.
+    /// Called for a document that is not stored. `earlier` has the stored fingerprints within the distance of `store`, nearest
+    /// first.
     ///
     /// # Errors
     /// Any error ends the job, and the document does not count as read.
     fn near_duplicate(&mut self, item: &Item<F>, earlier: &[Match<F>], store: &Snapshot<F>) -> Result<()>;
 
-    /// Called for a document that is not stored in a store of similar documents: `earlier` are the similar documents, most
+    /// Called for a document that is not stored, instead of [`near_duplicate`](Self::near_duplicate), if the store is a
+    /// [store of similar documents](simstore_text::open_similar_store). `earlier` has the similar stored documents, most
     /// similar first.
     ///
     /// # Errors

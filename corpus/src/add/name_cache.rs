@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_128;
 /// Maximum number of cached names.
 const MAX_CACHED_NAMES: usize = 1 << 20;
 
-/// Cache of document names. For each fingerprint that was added in this job, it has the names of all documents with this
+/// Cache of document names. For each fingerprint that this job added, the cache has the names of all documents with this
 /// fingerprint. Many documents may share a fingerprint. Without the cache, adding each of them would look up the names of all
 /// others, which takes quadratic time.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl<F: Fingerprint> NameCache<F> {
         NameCache { store, names: HashMap::new(), count: 0 }
     }
 
-    /// Adds a document. Returns whether it was stored or added before.
+    /// Adds the name of a document. Returns true if a document with this name and fingerprint is in the store or in the cache.
     pub(super) fn insert(&mut self, fingerprint: F, name: &str) -> Result<bool> {
         if !self.names.contains_key(&fingerprint) {
             let mut names = HashSet::new();
@@ -44,14 +44,15 @@ impl<F: Fingerprint> NameCache<F> {
         Ok(!is_new)
     }
 
-    /// Removes a document that was not stored in the end.
+    /// Removes the name of a document that was added to the cache, but then not stored.
     pub(super) fn remove(&mut self, fingerprint: F, name: &str) {
         if let Some(names) = self.names.get_mut(&fingerprint) {
             names.remove(&xxh3_128(name.as_bytes()));
         }
     }
 
-    /// If the cache is too large, clears it and takes a new snapshot. Before the call, all added documents must be stored.
+    /// If the cache is too large, clears it and takes a new snapshot from `store`. Before the call, all documents in the cache
+    /// must be stored.
     pub(super) fn trim(&mut self, store: impl FnOnce() -> Snapshot<F>) {
         if self.count + self.names.len() > MAX_CACHED_NAMES {
             *self = NameCache::new(store());

@@ -1,15 +1,15 @@
-//! Number and checksum of the documents read from a file, which the store keeps as metadata.
+//! Number and checksum of the documents that have been read from a file. The store keeps both as metadata.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// A prefix of the documents of a file.
+/// Position in a file: describes the documents from the start of the file to this position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ReadPosition {
-    /// Number of documents in the prefix.
+    /// Number of documents before the position.
     pub(super) documents: u64,
-    /// Line on which the last document of the prefix starts. See [`Item::line`](crate::Item::line).
+    /// Line on which the last document before the position starts. See [`Item::line`](crate::Item::line).
     pub(super) line: u64,
-    /// Checksum of all documents of the prefix, in order.
+    /// Checksum of all documents before the position, in order.
     checksum: u64,
 }
 
@@ -25,7 +25,7 @@ impl ReadCheckpoint {
     /// Number of 64-bit fields of an encoded [`ReadCheckpoint`].
     const FIELDS: usize = 6;
 
-    /// Adds the next document, by its line and its checksum.
+    /// Moves both positions past the next document, which has this line and checksum.
     pub(super) fn push(&mut self, line: u64, checksum: u64) {
         self.before_last = self.end;
         let end = &mut self.end;

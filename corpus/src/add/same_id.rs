@@ -1,4 +1,4 @@
-//! Finds the pairs of fingerprint and id that a store already has for the ids of new documents.
+//! Looks up the ids of new documents in a store: finds the stored pairs of fingerprint and id that have these ids.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,7 +23,7 @@ pub enum SameIdPolicy {
 pub(super) struct StoredPairs<F>(HashMap<DocumentId, Vec<(F, u64)>>);
 
 impl<F: Fingerprint> StoredPairs<F> {
-    /// Finds the pairs of all these ids or names in one pass over the ids of the store.
+    /// Finds the stored pairs that have one of `ids` (numbers or names), in one pass over the ids of the store.
     pub(super) fn find<'a>(store: &Snapshot<F>, ids: impl Iterator<Item = &'a DocumentId>) -> Result<Self> {
         let (mut numbers, mut names) = (HashSet::new(), HashSet::new());
         for id in ids {
@@ -53,7 +53,7 @@ impl<F: Fingerprint> StoredPairs<F> {
         self.0.get(id).map_or(0, Vec::len)
     }
 
-    /// Returns the pairs stored under an id whose fingerprint differs from `fingerprint`.
+    /// Returns those pairs stored under an id that have another fingerprint than `fingerprint`.
     pub(super) fn with_other_fingerprint(&self, id: &DocumentId, fingerprint: Option<F>) -> Vec<(F, u64)> {
         let pairs = self.0.get(id).into_iter().flatten();
         pairs.filter(|&&(stored, _)| Some(stored) != fingerprint).copied().collect()

@@ -1,4 +1,5 @@
-//! Finds equal and similar documents while adding to a store of similar documents.
+//! Finds equal and similar documents while documents are added to a [store of similar
+//! documents](simstore_text::open_similar_store).
 
 use std::collections::HashMap;
 
@@ -17,7 +18,8 @@ pub(super) struct SimilarLookup {
     comparer: DocumentComparer,
     /// Signatures of pending documents, by key. See [`key`](Self::key).
     pending: HashMap<(Option<u128>, DocumentId), Signature>,
-    /// Index of all names in the store, read when the first document with a name is added. Not used if names may be shared.
+    /// Index of all names in the store, read when the first document with a name is added. `None` before, and if different
+    /// texts may have the same name.
     names: Option<DocumentNameIndex>,
     /// Whether different texts may have the same name.
     names_are_shared: bool,
@@ -54,8 +56,8 @@ impl SimilarLookup {
             .map_err(|error| item.malformed(error.to_string()))
     }
 
-    /// Compares a document with the stored or pending document with the same id or name. Returns whether they are equal;
-    /// `None` if no document has this id or name.
+    /// Compares a document with the stored or pending document that has the same id or name. Returns whether the signatures
+    /// of the two documents are equal; `None` if no stored or pending document has this id or name.
     pub(super) fn matches_stored<F: Fingerprint>(
         &mut self,
         store: &Snapshot<F>,
@@ -128,7 +130,8 @@ impl SimilarLookup {
         Ok(())
     }
 
-    /// Returns the similar documents among the matches of a document's fingerprints.
+    /// Returns the stored documents that are similar to `item`. `matches` has the stored fingerprints that match a fingerprint
+    /// of `item`; their documents are compared.
     pub(super) fn similar_among<F: Fingerprint>(
         &self,
         store: &Snapshot<F>,

@@ -16,8 +16,8 @@ use crate::{InputCounts, InputKind, Inputs, Observer};
 use simstore::{Error, Fingerprint, Result, Snapshot};
 use simstore_io::ReadProgress;
 
-/// Length of the longest path that is used as a key, in bytes. A longer path, or a path that is not UTF-8, is replaced by its
-/// hash.
+/// Length of the longest path that is used as a key of the store's metadata, in bytes. A longer path, or a path that is not
+/// UTF-8, is replaced by its hash.
 const MAX_KEY_PATH_BYTES: usize = 4000;
 
 /// A file that documents are added from.
@@ -33,14 +33,14 @@ pub(super) struct SourceFile {
     pub(super) has_changed: bool,
 }
 
-/// All files of a job.
+/// All files that a job adds documents from.
 #[derive(Debug, Default)]
 pub(super) struct SourceFiles {
     /// Files that may have new documents.
     pub(super) to_read: Vec<SourceFile>,
     /// Index of each file in `to_read`, keyed by path.
     indices: HashMap<PathBuf, usize>,
-    /// Number of documents in all files that are not in `to_read`, because they have nothing new.
+    /// Number of documents in the files without new documents, which are not in `to_read`.
     pub(super) read_before: u64,
     /// Number of files whose documents have changed since an earlier call.
     pub(super) changed: u64,
@@ -48,18 +48,19 @@ pub(super) struct SourceFiles {
     pub(super) listed: InputCounts,
 }
 
-/// Comparison of the documents that an earlier call has read from a file with its current documents.
+/// Compares the current documents of a file with the documents that an earlier call has read from it.
 struct FileComparison<'a> {
     before: &'a ReadCheckpoint,
     now: ReadCheckpoint,
-    /// End of the unchanged part, which need not be added again.
+    /// End of the unchanged documents, which need not be added again.
     start: ReadPosition,
     /// Whether the file has a document or a malformed record that was not read before.
     has_more: bool,
 }
 
 impl FileComparison<'_> {
-    /// Takes the line and the checksum of the next document; `None` if the record is malformed.
+    /// Compares the next document, given by its line and its checksum; `None` if the record is malformed. Returns
+    /// [`ControlFlow::Break`] if the document follows all documents that the earlier call has read.
     fn take(&mut self, document: Option<(u64, u64)>) -> ControlFlow<()> {
         // A malformed document is reported when the file is read again.
         let Some((line, checksum)) = document else {
@@ -79,7 +80,8 @@ impl FileComparison<'_> {
 }
 
 impl SourceFile {
-    /// Compares the file with the checkpoint of an earlier call. Returns the number of documents if the file has nothing new.
+    /// Compares the file with the checkpoint of an earlier call, and sets `start` and `has_changed`. Also returns the
+    /// number of documents in the file, or `None` if the file may have new documents.
     fn compare<F: Fingerprint>(
         mut self,
         before: &ReadCheckpoint,
@@ -219,8 +221,8 @@ impl SourceFiles {
         report_read_diagnostics(listed, observer);
     }
 
-    /// For a file: line of the last document that an earlier call has read and that is not added again; 0 if no document
-    /// is skipped in this way. For a member of an archive: `None`.
+    /// Returns the line of the last document in the file that is skipped because an earlier call has read it; 0 if no document
+    /// is skipped. `None` for a member of an archive.
     pub(super) fn start_line(&self, path: &Path) -> Option<u64> {
         self.indices.get(path).map(|&place| self.to_read[place].start.line)
     }

@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 
 /// Largest distance k that is evaluated, in bits.
 pub const MAX_K: u32 = 16;
-/// Smallest F1 of a recommended distance.
+/// Smallest F1 (harmonic mean of recall and precision) with which a distance is recommended.
 pub const MIN_RECOMMENDED_F1: f64 = 0.8;
 
 /// Numerator of the rule of three: if an event is not seen in n independent trials, its probability is at most 3 / n with 95%
 /// confidence (3 is about -ln 0.05).
 const RULE_OF_THREE: f64 = 3.0;
 
-/// Number of pairs at each distance.
+/// Histogram of the distances of pairs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DistanceHistogram {
     /// Number of pairs at each distance up to [`MAX_K`].
@@ -47,7 +47,7 @@ impl DistanceHistogram {
     }
 }
 
-/// Distances of labelled and random pairs by one profile.
+/// Histograms of the distances of labelled and random pairs, by the fingerprints of one profile.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProfileDistances {
     /// Labelled pairs that are near-duplicates.
@@ -55,50 +55,52 @@ pub(crate) struct ProfileDistances {
     /// Labelled pairs that are not near-duplicates.
     pub(crate) negatives: DistanceHistogram,
     pub(crate) random: DistanceHistogram,
-    /// Random pairs whose texts were compared: all, or a sample, at each distance up to [`MAX_K`].
+    /// Random pairs whose texts were compared: at each distance up to [`MAX_K`], all random pairs or a sample of them.
     pub(crate) verified: DistanceHistogram,
     /// Pairs in `verified` whose texts are so similar that they count as [alike](crate::evaluate).
     pub(crate) alike: DistanceHistogram,
-    /// Number of texts without features.
+    /// Number of texts without features, which therefore have no fingerprint.
     pub(crate) empty: u64,
-    /// Number of labelled pairs with a text without features. No other field counts such pairs.
+    /// Number of labelled pairs in which a text has no features, and so no fingerprint. No other field counts such pairs.
     pub(crate) excluded: u64,
 }
 
-/// Recall, precision and F1 of one distance.
+/// Recall, precision and F1 of a search that finds the pairs within one distance k.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CurvePoint {
     /// Distance, in bits.
     pub k: u32,
-    /// Number of positive pairs within k.
+    /// Number of positive pairs (labelled as near-duplicates) within k.
     pub positives: u64,
-    /// Number of labelled pairs within k that are not positive.
+    /// Number of negative pairs (labelled as different) within k.
     pub negatives: u64,
-    /// Number of random pairs within k.
+    /// Number of random pairs (of unrelated texts) within k.
     pub random: u64,
     /// Number of random pairs within k whose texts are so similar that they count as [alike](crate::evaluate), not as false. The
     /// number is an estimate if only a sample of the texts was compared.
     pub alike: u64,
     /// Share of the positive pairs that are within k.
     pub recall: f64,
-    /// Predicted share of positive pairs among the pairs within k in the corpus. [Alike](CurvePoint::alike) pairs do not count.
-    /// `None` if no pair is within k.
+    /// Predicted share of positive pairs among all pairs within k, in a corpus of
+    /// [`documents`](crate::evaluate::EvaluateOptions::documents) documents. [Alike](CurvePoint::alike) pairs do not
+    /// count. `None` if no pair is within k.
     pub precision: Option<f64>,
     /// Harmonic mean of recall and precision.
     pub f1: f64,
     /// Share of the random pairs that are within k and not [alike](CurvePoint::alike); `None` without random pairs.
     pub false_share: Option<f64>,
-    /// Predicted number of false pairs within k in the corpus; `None` without random pairs.
+    /// Predicted number of false pairs within k, in a corpus of [`documents`](crate::evaluate::EvaluateOptions::documents)
+    /// documents; `None` without random pairs.
     pub false_pairs: Option<FalsePairs>,
 }
 
-/// Predicted number of false pairs within a distance k in a corpus: pairs of documents that are not similar. The prediction
-/// assumes that their share among all pairs of the corpus is the same as among the random pairs.
+/// Predicted number of false pairs in a corpus: pairs of documents that are within a distance k, but not similar. The
+/// prediction assumes that the share of false pairs among all pairs of the corpus is the same as among the random pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum FalsePairs {
-    /// Expected number.
+    /// Expected number of false pairs.
     Expected(f64),
-    /// Upper limit of the number with 95% confidence. Used if no random pair within k is false.
+    /// Upper limit of the number of false pairs, with 95% confidence. Used if no random pair within k is false.
     AtMost(f64),
 }
 
@@ -111,28 +113,29 @@ pub struct ProfileCurve {
     pub positives: u64,
     /// Number of labelled pairs that are not near-duplicates.
     pub negatives: u64,
-    /// Number of random pairs: pairs of texts of different documents.
+    /// Number of random pairs, which are pairs of unrelated texts.
     pub random: u64,
-    /// Number of random pairs within [`MAX_K`] whose texts were compared: all pairs, or a sample at each distance.
+    /// Number of random pairs within [`MAX_K`] whose texts were compared: all of them or, at a distance with very many, a
+    /// sample.
     #[serde(rename = "looked_at")]
     pub verified: u64,
-    /// Number of labelled pairs with a text without features. The other counts exclude such pairs.
+    /// Number of labelled pairs in which a text has no features, and so no fingerprint. The other counts exclude such pairs.
     pub excluded: u64,
-    /// Number of texts without features.
+    /// Number of texts without features, which therefore have no fingerprint.
     pub empty: u64,
-    /// Values for each distance from 0 to [`MAX_K`].
+    /// Recall, precision and F1 for each distance from 0 to [`MAX_K`].
     pub points: Vec<CurvePoint>,
-    /// Distance with the largest F1 in the corpus. If several distances have this F1, the smallest of them.
+    /// Distance with the largest predicted F1. If several distances have the largest F1, the smallest of these distances.
     pub best: u32,
-    /// Whether there are too few random pairs for a statement about the corpus. If so, even if no random pair is within a
-    /// distance, the corpus may have more false pairs than labelled pairs within this distance.
+    /// Whether there are too few random pairs for predictions about the corpus. Too few means: if no random pair is within a
+    /// distance, the corpus may still have more false pairs within this distance than labelled pairs.
     pub too_few_random: bool,
 }
 
 impl ProfileCurve {
-    /// Computes the curve for a corpus of n = `documents` documents, each in one labelled pair. The corpus has n / 2 labelled
-    /// pairs and n(n - 1) / 2 pairs in total, which is n - 1 for each labelled pair. So the weight of the random pairs is
-    /// n - 1.
+    /// Computes the curve for a corpus of n = `documents` documents, each in one labelled pair. The corpus has n / 2
+    /// labelled pairs and n(n - 1) / 2 pairs in total, which is n - 1 for each labelled pair. So n - 1 random pairs are
+    /// counted for each labelled pair.
     pub(crate) fn new(profile: String, compared: &ProfileDistances, documents: u64) -> Self {
         let weight = documents.saturating_sub(1) as f64;
         let points: Vec<CurvePoint> = (0..=MAX_K)
@@ -168,25 +171,25 @@ impl ProfileCurve {
         }
     }
 
-    /// Values of the [best](ProfileCurve::best) distance.
+    /// Recall, precision and F1 of the [best](ProfileCurve::best) distance.
     pub fn best(&self) -> &CurvePoint {
         &self.points[self.best as usize]
     }
 
-    /// Values of the best distance, if it can be recommended for the corpus: its F1 is at least [`MIN_RECOMMENDED_F1`], and
-    /// there are enough random pairs.
+    /// Recall, precision and F1 of the best distance; `None` if it cannot be recommended, because its F1 is below
+    /// [`MIN_RECOMMENDED_F1`], or because there are [too few random pairs](ProfileCurve::too_few_random).
     pub fn recommended(&self) -> Option<&CurvePoint> {
         Some(self.best()).filter(|point| point.f1 >= MIN_RECOMMENDED_F1 && !self.too_few_random)
     }
 
-    /// Number of documents of the largest corpus for which the random pairs are enough. See [`ProfileCurve::too_few_random`].
+    /// Size of the largest corpus for which there are enough random pairs, in documents. See [`ProfileCurve::too_few_random`].
     pub fn max_documents(&self) -> u64 {
         (self.random as f64 / RULE_OF_THREE) as u64 + 1
     }
 }
 
 impl ProfileDistances {
-    /// Number of labelled pairs, without the excluded ones.
+    /// Number of labelled pairs, without the [excluded](Self::excluded) ones.
     fn labelled_pairs(&self) -> u64 {
         self.positives.all + self.negatives.all
     }
@@ -201,13 +204,14 @@ impl ProfileDistances {
         (0..=k).map(at).sum()
     }
 
-    /// Share of the random pairs that are within k and not alike; `None` without random pairs.
+    /// Share of the random pairs that are within k and not [alike](CurvePoint::alike); `None` without random pairs.
     fn false_share(&self, k: u32) -> Option<f64> {
         let count = self.random.within(k) as f64 - self.alike_within(k);
         (self.random.all > 0).then(|| count / self.random.all as f64)
     }
 
-    /// Returns recall, precision and F1 of distance k. Counts `weight` random pairs for each labelled pair.
+    /// Returns recall, precision and F1 of distance k. Scales the random pairs so that there are `weight` of them for each
+    /// labelled pair.
     ///
     /// Let p be the number of positive pairs, t the number of positive pairs within k, and f the number of false pairs within
     /// k: labelled negatives, and random pairs that are not alike. Recall is t / p, precision is t / (t + f), and F1 is
@@ -235,7 +239,7 @@ impl ProfileDistances {
         Some(FalsePairs::AtMost((RULE_OF_THREE * most / self.random.all as f64).min(1.0) * pairs))
     }
 
-    /// Whether there are too few random pairs for a corpus with `weight` pairs in total for each labelled pair. See
+    /// Whether there are too few random pairs for a corpus that has, for each labelled pair, `weight` pairs in total. See
     /// [`ProfileCurve::too_few_random`].
     fn has_too_few_random(&self, weight: f64) -> bool {
         RULE_OF_THREE * weight > self.random.all as f64

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::evaluate::curve::ProfileCurve;
 use crate::evaluate::similarity_point::SimilarityPoint;
 
-/// Distance k that the paper of Manku, Jain and Das Sarma (2007) uses, for fingerprints of [`PAPER_BITS`] bits.
+/// Distance k that Manku, Jain and Das Sarma (2007) use in their paper, for fingerprints of [`PAPER_BITS`] bits.
 pub const PAPER_K: u32 = 3;
 /// Width of the fingerprints in the paper that [`PAPER_K`] is from, in bits.
 pub const PAPER_BITS: u32 = 64;
@@ -13,20 +13,21 @@ pub const PAPER_BITS: u32 = 64;
 /// Result of an evaluation: recall, precision and F1 of each profile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
-    /// One curve for each profile, in the order of the options.
+    /// One curve for each profile, in the order of [`EvaluateOptions::profiles`](crate::evaluate::EvaluateOptions::profiles).
     pub profiles: Vec<ProfileCurve>,
-    /// One point for each similarity threshold, in the order of the options.
+    /// One point for each similarity threshold, in the order of
+    /// [`EvaluateOptions::similar`](crate::evaluate::EvaluateOptions::similar).
     pub similar: Vec<SimilarityPoint>,
     /// Width of the fingerprints, in bits.
     pub bits: u32,
     /// Number of labelled pairs.
     pub pairs: u64,
-    /// Number of labelled pairs that are positive.
+    /// Number of labelled pairs that are positive (near-duplicates).
     pub positives: u64,
     /// Number of skipped malformed pairs.
     #[serde(rename = "bad")]
     pub malformed: u64,
-    /// Size of the corpus, in documents.
+    /// Size of the corpus for which precision and F1 are predicted, in documents.
     pub documents: u64,
     /// Minimum Jaccard similarity of a random pair that counts as [alike](crate::evaluate).
     pub alike_from: f64,

@@ -14,10 +14,10 @@ use crate::evaluate::random_pairs::{GroupedText, RANDOM_PAIRS_MAX, RandomPairs};
 use crate::evaluate::shingle_sets::ShingleSets;
 use crate::observer::{Observer, Stage};
 
-/// Size of the texts after which a batch is fingerprinted, in bytes.
+/// A batch of texts is fingerprinted when the texts have this many bytes in total.
 const BATCH_BYTES: usize = 8 << 20;
-/// Approximate number of random pairs whose texts are compared at each distance, if there are more pairs. The share of alike
-/// pairs in such a sample has an error of about two percentage points.
+/// Approximate number of random pairs whose texts are compared at each distance, if more pairs have this distance. The
+/// share of [alike](crate::evaluate) pairs in such a sample has an error of about two percentage points.
 const VERIFIED_PAIRS_PER_DISTANCE: u64 = 4096;
 
 /// Indices of the two texts of a labelled pair, and whether the texts are near-duplicates.
@@ -40,7 +40,7 @@ pub(crate) struct EvaluationData<F> {
 }
 
 impl<F: Fingerprint> EvaluationData<F> {
-    /// Reads all pairs. Makes the shingles of each distinct text, and its fingerprint by each profile.
+    /// Reads all labelled pairs. For each distinct text, makes the shingles, and a fingerprint by each profile.
     pub(crate) fn read(
         pairs: &mut dyn Iterator<Item = Result<LabelledPair>>,
         profiles: &[Profile],
@@ -119,8 +119,8 @@ impl<F: Fingerprint> EvaluationData<F> {
     }
 
     /// Computes the distances of all labelled pairs and of random pairs, by the fingerprints of the profile with index
-    /// `profile`. Also compares the texts of random pairs within `MAX_K`: a pair is alike if its similarity is at least
-    /// `alike_from`.
+    /// `profile`. Also compares the texts of random pairs within [`MAX_K`](crate::evaluate::MAX_K): a pair is alike if the
+    /// Jaccard similarity of its texts is at least `alike_from`.
     pub(crate) fn compare(
         &mut self,
         profile: usize,
@@ -163,8 +163,8 @@ impl<F: Fingerprint> EvaluationData<F> {
         Ok(compared)
     }
 
-    /// Returns the similarity of each labelled pair, and whether the pair is positive. Pairs with a text without shingles are
-    /// only counted; the second value is their number.
+    /// Returns the Jaccard similarity of each labelled pair, and whether the pair is positive. Leaves out the pairs in which a
+    /// text has no shingles, and returns the number of these pairs as the second value.
     pub(crate) fn similarities(&mut self, observer: &dyn Observer) -> Result<(Vec<(f64, bool)>, u64)> {
         let stage = Stage::new(observer, "texts compared");
         let (mut similarities, mut excluded) = (Vec::with_capacity(self.pairs.len()), 0);
@@ -199,7 +199,7 @@ struct TextGroups {
 }
 
 impl TextGroups {
-    /// Returns the index of a text. A new text is added to `pending`.
+    /// Returns the index of a text. Adds a new text to `pending` and to a group of its own.
     fn insert(&mut self, text: String, pending: &mut PendingTexts) -> usize {
         let number = self.parents.len();
         let found = *self.by_hash.entry(xxh3_128(text.as_bytes())).or_insert(number);
@@ -211,7 +211,7 @@ impl TextGroups {
         found
     }
 
-    /// Returns the root of a text's group.
+    /// Returns the index of the text that is the root of a text's group.
     fn root(&mut self, mut text: usize) -> usize {
         while self.parents[text] != text {
             self.parents[text] = self.parents[self.parents[text]];

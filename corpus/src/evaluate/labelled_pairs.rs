@@ -16,7 +16,8 @@ pub struct LabelledPair {
     pub texts: [String; 2],
     /// Whether the two texts are near-duplicates.
     pub is_positive: bool,
-    /// Path of the document that both texts are versions of. Pairs with the same path give no random pair.
+    /// Path of the document that both texts are versions of. Texts of pairs with the same path are related, so they make
+    /// no random pair.
     pub path: Option<String>,
 }
 
@@ -32,7 +33,7 @@ pub struct PairOptions {
     pub label_field: Option<String>,
     /// Smallest label of a positive pair, if labels are numbers.
     pub positive_from: Option<f64>,
-    /// Field of the path: see [`LabelledPair::path`]. Pairs need not have it.
+    /// Field of the path: see [`LabelledPair::path`]. A pair may lack this field.
     pub path_field: String,
 }
 
@@ -69,7 +70,7 @@ pub fn labelled_pairs(paths: &[PathBuf], options: &PairOptions) -> LabelledPairs
 pub struct LabelledPairs {
     records: Records,
     options: PairOptions,
-    /// Whether pairs have labels; `None` before the first pair, which decides.
+    /// Whether all pairs must have labels, or none: the first pair decides. `None` before the first pair.
     are_labelled: Option<bool>,
 }
 
@@ -93,7 +94,7 @@ impl LabelledPairs {
 /// Reads labelled pairs from rows, in order. A row has the fields of a JSON line.
 ///
 /// # Errors
-/// Errors of the rows, and [`Error::BadInput`] for a malformed row, with its number from 1, as for [`labelled_pairs`].
+/// Errors of the rows. Errors of [`labelled_pairs`] for malformed rows, with the number of the row from 1 as the line.
 pub fn labelled_rows(
     rows: impl Iterator<Item = Result<Map<String, Value>>>,
     options: &PairOptions,
@@ -106,7 +107,7 @@ pub fn labelled_rows(
     })
 }
 
-/// Makes a pair from its fields. Returns the reason if the pair has a label and the first pair has none, or vice versa.
+/// Makes a pair from its fields. Fails with a message if the pair has a label and the first pair has none, or vice versa.
 fn with_label(line: PairFields, are_labelled: &mut Option<bool>) -> Result<LabelledPair, String> {
     let is_labelled = line.is_positive.is_some();
     if *are_labelled.get_or_insert(is_labelled) != is_labelled {
@@ -118,17 +119,17 @@ fn with_label(line: PairFields, are_labelled: &mut Option<bool>) -> Result<Label
     Ok(LabelledPair { texts, is_positive: is_positive.unwrap_or(true), path })
 }
 
-/// Fields of a pair.
+/// Texts, label and path of a pair, parsed from a line or row.
 #[derive(Debug, PartialEq)]
 struct PairFields {
     texts: [String; 2],
-    /// Whether the label is positive; `None` if the pair has no label.
+    /// Whether the label says that the texts are near-duplicates; `None` if the pair has no label.
     is_positive: Option<bool>,
     path: Option<String>,
 }
 
 impl PairOptions {
-    /// Parses a JSON line. Returns the reason if it is malformed.
+    /// Parses a JSON line. Fails with a message if the line is malformed.
     fn parse(&self, line: &[u8]) -> Result<PairFields, String> {
         let fields = serde_json::from_slice(line).map_err(|error| {
             let message = error.to_string();

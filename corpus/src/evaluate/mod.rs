@@ -1,10 +1,10 @@
-//! Precision and recall of each distance, measured on labelled pairs of texts.
+//! Precision and recall of each distance k between fingerprints, measured on labelled pairs of texts.
 //!
-//! Recall is the share of the positive pairs that are within distance k. Precision is predicted for a corpus of n documents:
-//! the share of positive pairs among all its pairs within k. The prediction assumes that each document of the corpus is in
-//! one labelled pair. The corpus then has n / 2 labelled pairs, and n(n - 1) / 2 pairs in total, which is n - 1 for each
-//! labelled pair. So precision counts n - 1 random pairs for each labelled pair. F1 is the harmonic mean of precision and
-//! recall.
+//! A labelled pair is positive if its texts are near-duplicates. Recall is the share of the positive pairs that are within
+//! distance k. Precision is the share of positive pairs among all pairs within k, and is predicted for a corpus of n
+//! documents. The prediction assumes that each document of the corpus is in one labelled pair. The corpus then has n / 2
+//! labelled pairs, and n(n - 1) / 2 pairs in total, which is n - 1 for each labelled pair. So precision counts n - 1
+//! random pairs for each labelled pair. F1 is the harmonic mean of precision and recall.
 //!
 //! A random pair has two texts that are not known to be related. Texts are related if they are in the same labelled pair, if
 //! their pairs have the same [path](LabelledPair::path), or through a chain of such relations. The texts of random pairs
@@ -55,7 +55,7 @@ pub use crate::evaluate::labelled_pairs::{
 };
 pub use crate::evaluate::similarity_point::SimilarityPoint;
 
-/// Options of an evaluation.
+/// Options of [`evaluate`]: profiles and similarity thresholds to evaluate, and the corpus to predict precision for.
 #[derive(Clone, Debug)]
 pub struct EvaluateOptions {
     /// Profiles, each evaluated separately. If empty, the default profile.
@@ -66,9 +66,11 @@ pub struct EvaluateOptions {
     pub documents: u64,
     /// Minimum Jaccard similarity of a random pair that counts as [alike](self), from 0 to 1.
     pub alike_from: f64,
-    /// Similarity thresholds to compare with the distances, not below `alike_from`.
+    /// Thresholds of Jaccard similarity to evaluate too: recall and precision of comparing texts instead of fingerprints. No
+    /// threshold may be below `alike_from`.
     pub similar: Vec<f64>,
-    /// Whether malformed pairs are skipped, reported to the observer and counted. Otherwise the first one is an error.
+    /// Whether malformed pairs are skipped, reported to the observer and counted. Otherwise the first malformed pair ends the
+    /// evaluation with its error.
     pub skip_malformed: bool,
 }
 
@@ -94,7 +96,7 @@ impl Default for EvaluateOptions {
 /// # Errors
 /// - Errors of the pairs. Malformed pairs are not errors if they are skipped.
 /// - [`Error::BadArgument`] if the width is unknown or does not fit a profile, or a similarity is out of range.
-/// - [`Error::BadArgument`] if no pair is positive, or a profile finds no features in both texts of any positive pair.
+/// - [`Error::BadArgument`] if no pair is positive, or if for some profile each positive pair has a text without features.
 /// - [`Error::Refused`] if the temporary file cannot be written.
 /// - [`Error::Cancelled`] if the observer cancels.
 pub fn evaluate(
@@ -201,7 +203,7 @@ mod tests {
         EvaluateOptions { profiles: vec!["words-1".parse().unwrap()], ..EvaluateOptions::default() }
     }
 
-    /// Counts diagnostics, and cancels in the stage named in `stops`.
+    /// Counts diagnostics, and cancels the job in the stage whose name is `stops`.
     #[derive(Default)]
     struct CountingObserver {
         malformed: AtomicU64,
@@ -243,7 +245,7 @@ mod tests {
         }
     }
 
-    /// A random pair counts as alike if its texts are at least as similar as `alike_from`.
+    /// A random pair counts as alike if the Jaccard similarity of its texts is at least `alike_from`.
     #[test]
     fn random_pairs_are_looked_at_by_their_texts() {
         let page = |number: u32| {

@@ -1,4 +1,4 @@
-//! Random pairs: texts of different documents.
+//! Draws random pairs of unrelated texts, and computes the distances of their fingerprints.
 
 use rayon::prelude::*;
 use simstore::{Fingerprint, Result};
@@ -7,29 +7,29 @@ use crate::evaluate::curve::{DistanceHistogram, MAX_K};
 use crate::observer::Stage;
 use crate::random::splitmix64;
 
-/// Maximum number of random pairs. If there are more pairs, this many are drawn.
+/// Maximum number of random pairs. If more pairs are possible, about this many are drawn.
 pub(crate) const RANDOM_PAIRS_MAX: u64 = 1 << 28;
-/// Number of pairs drawn from one stream of random numbers. Threads share the streams.
+/// Number of pairs drawn from one stream of random numbers. Each stream is processed by one thread.
 const PAIRS_PER_STREAM: u64 = 1 << 16;
 
-/// A text with a fingerprint, and its group.
+/// Fingerprint of a text, the text's index, and the group of related texts that it belongs to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GroupedText<F> {
     pub(crate) fingerprint: F,
     pub(crate) number: usize,
-    /// Group of related texts. Two texts of one group are not a random pair.
+    /// Group of related texts that the text belongs to. Two texts of one group never make a random pair.
     pub(crate) group: usize,
 }
 
-/// Two texts of different groups within distance [`MAX_K`].
+/// Two texts of different groups whose fingerprints are within distance [`MAX_K`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NearTextPair {
     pub(crate) texts: [usize; 2],
     pub(crate) distance: u32,
 }
 
-/// All pairs of texts of different groups or, if there are more than `max_pairs` pairs, about `max_pairs` random ones. The
-/// same texts always give the same pairs.
+/// Pairs of texts of different groups: all such pairs or, if more than `max_pairs` are possible, about `max_pairs` random
+/// ones. The same texts always give the same pairs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RandomPairs<'a, F> {
     pub(crate) texts: &'a [GroupedText<F>],
@@ -44,8 +44,8 @@ impl<F: Fingerprint> RandomPairs<'_, F> {
         self.fold(stage, &add, DistanceHistogram::merge)
     }
 
-    /// Returns about `max_each` of the pairs at each distance up to [`MAX_K`], or all pairs at a distance with fewer. The same
-    /// texts give the same pairs.
+    /// For each distance up to [`MAX_K`], returns about `max_each` of the pairs with this distance, or all of them if
+    /// there are fewer. `distances` has the number of pairs at each distance. The same texts always give the same pairs.
     pub(crate) fn sample_near(
         self,
         distances: &DistanceHistogram,
@@ -75,8 +75,8 @@ impl<F: Fingerprint> RandomPairs<'_, F> {
         Ok(near)
     }
 
-    /// Calls `add` for each pair, on all threads, with a value to update, the two texts, and their distance. Returns the
-    /// values of all threads, combined by `merge`.
+    /// Calls `add` for each pair, on all threads, with a result to update, the two texts, and their distance. Returns the
+    /// results of all threads, combined by `merge`.
     fn fold<T: Default + Send>(
         self,
         stage: &Stage<'_>,
@@ -99,7 +99,7 @@ impl<F: Fingerprint> RandomPairs<'_, F> {
         }
     }
 
-    /// Calls `add` for the pairs of one text with all later texts, and returns the updated value.
+    /// Calls `add` for the pairs of the text at index `at` with all later texts. Returns the result that `add` has updated.
     fn fold_text<T: Default>(
         self,
         at: usize,
@@ -117,7 +117,7 @@ impl<F: Fingerprint> RandomPairs<'_, F> {
         Ok(found)
     }
 
-    /// Calls `add` for the pairs drawn from one stream of random numbers, and returns the updated value.
+    /// Calls `add` for the pairs drawn from one stream of random numbers. Returns the result that `add` has updated.
     fn fold_stream<T: Default>(
         self,
         stream: u64,
@@ -147,7 +147,7 @@ impl<F: Fingerprint> RandomPairs<'_, F> {
 mod tests {
     use super::*;
 
-    /// Texts in groups of one to three, many of them near one another.
+    /// Makes texts in groups of one to three. Many of their fingerprints are near one another.
     fn texts(count: usize) -> Vec<GroupedText<u64>> {
         let mut state = 7;
         let mut text = |number| GroupedText {

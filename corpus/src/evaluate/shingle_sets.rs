@@ -1,4 +1,4 @@
-//! Shingle sets of texts in a temporary file, for exact similarities of pairs.
+//! Keeps the shingle sets of texts in a temporary file, to compute exact Jaccard similarities of pairs.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -6,15 +6,17 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use simstore::{Error, Result};
 use simstore_text::{Profile, jaccard};
 
-/// Shingle sets in the order of their texts. An unnamed file holds the shingles, 8 bytes each. Memory holds the bounds of
-/// each set.
+/// Shingle sets in the order of their texts. An unnamed file holds the shingles, 8 bytes each. Memory holds the positions in
+/// the file at which each set starts and ends.
 #[derive(Debug)]
 pub(crate) struct ShingleSets {
     pub(crate) profile: Profile,
     file: File,
-    /// Index in the file of the first shingle of each set, then the number of all shingles.
+    /// For each set, the index of its first shingle among all shingles in the file. The last element is the number of all
+    /// shingles.
     bounds: Vec<u64>,
-    /// First text of the last comparison, and its set. Often the next pair has the same first text.
+    /// Index of the first text in the last comparison, and the set of this text. Kept because the next comparison often
+    /// has the same first text.
     last: Option<(usize, Vec<u64>)>,
 }
 
@@ -42,7 +44,8 @@ impl ShingleSets {
         self.bounds.last().copied().unwrap_or_default()
     }
 
-    /// Jaccard similarity of the sets of two texts; `None` if one of them has no shingles.
+    /// Returns the Jaccard similarity of the shingle sets of two texts, given by index. `None` if one of the texts has no
+    /// shingles.
     pub(crate) fn similarity(&mut self, a: usize, b: usize) -> Result<Option<f64>> {
         let (last, set) = match self.last.take() {
             Some(last) if last.0 == a => last,

@@ -1,4 +1,4 @@
-//! Precision and recall of comparing the texts themselves.
+//! Precision and recall of finding near-duplicates by comparing the texts themselves, not fingerprints.
 
 use serde::{Deserialize, Serialize};
 use simstore::{Error, Result};
@@ -10,11 +10,11 @@ use simstore::{Error, Result};
 /// reaches it therefore counts as near-duplicates, never as a false positive.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SimilarityPoint {
-    /// Similarity threshold.
+    /// Threshold of Jaccard similarity.
     pub similar: f64,
-    /// Number of positive pairs at or above the threshold.
+    /// Number of positive pairs (labelled as near-duplicates) at or above the threshold.
     pub positives: u64,
-    /// Number of labelled pairs at or above the threshold that are not positive.
+    /// Number of negative pairs (labelled as different) at or above the threshold.
     pub negatives: u64,
     /// Share of the positive pairs that are at or above the threshold.
     pub recall: f64,
@@ -22,7 +22,7 @@ pub struct SimilarityPoint {
     pub precision: Option<f64>,
     /// Harmonic mean of recall and precision.
     pub f1: f64,
-    /// Number of labelled pairs with a text without shingles. No other field counts such pairs.
+    /// Number of labelled pairs in which a text has no shingles. No other field counts such pairs.
     pub excluded: u64,
 }
 

@@ -5,23 +5,23 @@ use std::io::{self, Write};
 use crate::evaluate::curve::{CurvePoint, MAX_K, ProfileCurve};
 use crate::evaluate::evaluation::{Evaluation, PAPER_K};
 
-/// Number of panels in a row. Each profile has a panel.
+/// Number of panels in a row. Each profile has a panel with its plot.
 const COLUMNS: usize = 3;
 /// Width and height of a panel, in pixels.
 const PANEL: (f64, f64) = (400.0, 300.0);
-/// Left edge of the plot in its panel, in pixels.
+/// Distance from the left edge of a panel to its plot, in pixels.
 const LEFT: f64 = 48.0;
-/// Top edge of the plot in its panel, in pixels.
+/// Distance from the top edge of a panel to its plot, in pixels.
 const TOP: f64 = 58.0;
-/// Width of the plot, in pixels.
+/// Width of the plot in a panel, in pixels.
 const WIDTH: f64 = 320.0;
-/// Height of the plot, in pixels.
+/// Height of the plot in a panel, in pixels.
 const HEIGHT: f64 = 192.0;
 /// Maximum length of a profile's name above its panel, in characters. A tooltip has the whole name.
 const MAX_NAME: usize = 48;
 
-/// Name, colour and dash pattern of each line. The colours are mid tones, which contrast with white and with black. The
-/// dashes distinguish the lines without colour.
+/// Name, colour and dash pattern of each line in a plot. The colours are mid tones, which contrast with white and with
+/// black. The dashes distinguish the lines where colours cannot be seen.
 const LINES: [(&str, &str, &str); 3] =
     [("recall", "#3f7fd6", "6 3"), ("precision", "#b8860b", "2 3"), ("F1", "#d1495b", "none")];
 
@@ -72,7 +72,7 @@ fn y_of(share: f64) -> f64 {
     TOP + (1.0 - share) * HEIGHT
 }
 
-/// Draws the panel of a profile, with a vertical line at distance `paper`.
+/// Draws the panel of a profile. With `paper`, marks this distance by a vertical line; `paper` is [`PAPER_K`] or `None`.
 fn draw_panel(out: &mut dyn Write, curve: &ProfileCurve, paper: Option<u32>) -> io::Result<()> {
     let profile = &*curve.profile;
     let name = if profile.chars().count() > MAX_NAME {

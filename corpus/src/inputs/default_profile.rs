@@ -1,4 +1,5 @@
-//! Chooses the default profile for comparing texts. Recognizes source code by file name.
+//! Chooses the default profile for comparing texts: one for source code, which is recognized by file name, or one for
+//! other texts.
 
 use std::path::Path;
 
@@ -19,7 +20,8 @@ const EXTENSIONS: &[&str] = &[
     "vim", "vue", "wgsl", "zig", "zsh",
 ];
 
-/// Whether a file has an extension of source code. If the file is compressed, the extension before `.gz` and the like counts.
+/// Whether the extension of a file is one of source code. For a compressed file, looks at the extension before `.gz` or
+/// the like.
 fn is_code(path: &Path) -> bool {
     detect::extension(path).is_some_and(|extension| EXTENSIONS.binary_search(&&*extension).is_ok())
 }
@@ -32,7 +34,7 @@ pub fn default_text_profile(inputs: &Inputs, option: &str, observer: &dyn Observ
     default_text_profile_for_files(files, option, observer)
 }
 
-/// Like [`default_text_profile`], for the paths of files.
+/// Like [`default_text_profile`], for files given by their paths.
 pub fn default_text_profile_for_files(
     files: impl Iterator<Item = impl AsRef<Path>>,
     option: &str,

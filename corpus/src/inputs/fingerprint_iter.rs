@@ -19,11 +19,12 @@ use simstore_io::formats::{Format, detect};
 use simstore_io::reading::PathExpander;
 use simstore_io::{DocumentFormat, DocumentId, ReadProgress};
 
-/// Length of the longest line that is read, in bytes. The limit is much greater than the longest name, so that an error can
-/// state the length of a name that is too long.
+/// Length of the longest line that is read, in bytes. The limit is much greater than the length of the longest valid name,
+/// so that an error message can state the length of a name that is too long.
 const MAX_LINE_BYTES: usize = 16 * MAX_NAME_BYTES;
 
-/// Fingerprints, the position of the first one, and the path of their file.
+/// Consecutive fingerprints in memory, the position of the first one among the records of all inputs, and the path that
+/// messages name.
 type MemoryBlock<'a, F> = (&'a [F], u64, &'a Arc<Path>);
 
 /// Number of fingerprints in a block of fingerprints in memory.
@@ -58,7 +59,7 @@ pub struct FingerprintIter<F> {
     in_memory: Option<MemoryFingerprints>,
     /// The current file, and whether it is raw.
     input: Option<(Arc<Path>, Input, bool)>,
-    /// Number of records read so far, including malformed ones.
+    /// Number of records read so far from all inputs, including malformed records.
     position: u64,
     failed: bool,
     width: PhantomData<F>,
@@ -84,18 +85,19 @@ impl<F: Fingerprint> FingerprintIter<F> {
         }
     }
 
-    /// Progress of reading.
+    /// Counters of the bytes read and of skipped files, updated while the iterator reads.
     pub fn progress(&self) -> Arc<ReadProgress> {
         Arc::clone(&self.progress)
     }
 
-    /// The current file, and the number of its last record read, from 1. A record is a line, or a fingerprint of a raw file.
+    /// Returns the current file, and the number of the last record read from it, counted from 1. A record is a line, or a
+    /// fingerprint of a raw file. `None` if no file is open.
     pub fn location(&self) -> Option<(&Arc<Path>, u64)> {
         self.input.as_ref().map(|(path, input, _)| (path, input.line()))
     }
 
-    /// Returns the next block of fingerprints in memory, the position of the first one, and their path. `None` if no
-    /// fingerprints in memory remain, or if the fingerprints have ids.
+    /// Returns the next block of fingerprints in memory, the position of the first one, and their path in messages. `None`
+    /// if no fingerprints in memory remain, or if the fingerprints have ids of their own.
     pub(crate) fn next_memory_block(&mut self) -> Result<Option<MemoryBlock<'_, F>>> {
         let Some(in_memory) = &self.in_memory else { return Ok(None) };
         let (in_memory, position) = (in_memory.get::<F>()?, self.position as usize);
@@ -107,7 +109,7 @@ impl<F: Fingerprint> FingerprintIter<F> {
         Ok(Some((&in_memory.fingerprints[position..end], position as u64, &in_memory.path)))
     }
 
-    /// Returns the next fingerprint in memory.
+    /// Returns the next fingerprint in memory; `None` if no fingerprints in memory remain.
     fn next_in_memory(&mut self) -> Result<Option<Item<F>>> {
         let Some(in_memory) = &self.in_memory else { return Ok(None) };
         let (in_memory, at) = (in_memory.get::<F>()?, self.position as usize);
@@ -118,9 +120,9 @@ impl<F: Fingerprint> FingerprintIter<F> {
         Ok(Some(Item::from_fingerprint(at as u64, fingerprint, id, path, self.position)))
     }
 
-    /// Appends the next fingerprints of a raw file, which is much faster than reading them one by one. Their ids are their
-    /// positions. Returns the number of appended fingerprints. After a return value of 0, call `next`, because more records
-    /// may follow.
+    /// Appends the next fingerprints of a raw file to `fingerprints`, which is much faster than reading them one by one.
+    /// Their ids are their positions. Returns the number of appended fingerprints. After a return value of 0, call `next`,
+    /// because more records may follow, such as those in the next file.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -234,7 +236,7 @@ fn open(
     input.into_lines(encoding)
 }
 
-/// Parses `HEX` or `HEX<TAB>ID`. Returns the reason if the line is malformed.
+/// Parses a line `HEX` or `HEX<TAB>ID`. Fails with a message if the line is malformed.
 fn parse_line<F: Fingerprint>(line: &[u8]) -> Result<(F, Option<DocumentId>), String> {
     let line = std::str::from_utf8(line.strip_suffix(b"\r").unwrap_or(line))
         .map_err(|error| format!("not UTF-8 at byte {}", error.valid_up_to() + 1))?;

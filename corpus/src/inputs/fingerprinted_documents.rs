@@ -1,4 +1,4 @@
-//! Fingerprints documents on all cores.
+//! Computes the fingerprints of documents on all cores.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -15,9 +15,9 @@ use simstore_io::{DocumentOptions, ReadDiagnostic, ReadProgress};
 use simstore_io::{Records, records};
 use simstore_text::{MinHasher, Profile};
 
-/// Size of the records after which a batch is full, in bytes.
+/// A batch is full when its records have this many bytes in total.
 const BATCH_BYTES: usize = 8 << 20;
-/// Number of records after which a batch is full.
+/// A batch is full when it has this many records, even if the records are short.
 const BATCH_RECORDS: usize = 1 << 16;
 
 /// Returns the documents of files and folders with their fingerprints, in order.
@@ -44,18 +44,18 @@ pub struct FingerprintedDocuments<F> {
     with_texts: bool,
     hasher: Option<MinHasher>,
     filter: DocumentFilter,
-    /// Position of the first record in `read`, among the records of all inputs.
+    /// Position of the first record in `read` among the records of all inputs, from 0.
     ordinal: u64,
-    /// The batch read last, which is not parsed yet.
+    /// Records of the batch that was read last and is not parsed yet.
     read: Vec<Result<Record>>,
     /// Documents of the previous batch that have not been returned yet.
     done: std::vec::IntoIter<Result<Item<F>>>,
 }
 
-/// Whether a document gets a fingerprint, by path and line.
+/// Function that gets the path and line of a document, and returns whether the document gets a fingerprint.
 type DocumentPredicate = dyn Fn(&Path, u64) -> bool + Send + Sync;
 
-/// The documents that get fingerprints; `None` for all.
+/// Selects the documents that get fingerprints; `None` selects all.
 struct DocumentFilter(Option<Arc<DocumentPredicate>>);
 
 impl fmt::Debug for DocumentFilter {
@@ -79,7 +79,7 @@ impl<F> FingerprintedDocuments<F> {
         }
     }
 
-    /// Makes the iterator return the documents with their texts.
+    /// Makes the iterator return each document with its text, in [`Item::text`].
     #[must_use]
     pub fn with_texts(self) -> Self {
         FingerprintedDocuments { with_texts: true, ..self }
@@ -91,14 +91,14 @@ impl<F> FingerprintedDocuments<F> {
         FingerprintedDocuments { hasher: Some(hasher.clone()), ..self }
     }
 
-    /// Makes fingerprints only for the documents that `is_wanted` accepts, by path and [line](Record::line). For callers that
-    /// have the other fingerprints already.
+    /// Makes fingerprints only for the documents that `is_wanted` accepts, by path and [line](Record::line). The other
+    /// documents are returned without fingerprints, for callers that have these already.
     #[must_use]
     pub fn with_filter(self, is_wanted: impl Fn(&Path, u64) -> bool + Send + Sync + 'static) -> Self {
         FingerprintedDocuments { filter: DocumentFilter(Some(Arc::new(is_wanted))), ..self }
     }
 
-    /// Progress of reading, which is up to two batches ahead of the returned documents.
+    /// Counters of the bytes read and of skipped files. Reading is up to two batches ahead of the returned documents.
     pub fn progress(&self) -> Arc<ReadProgress> {
         self.records.progress()
     }
@@ -116,7 +116,8 @@ fn read_batch(records: &mut Records) -> Vec<Result<Record>> {
 }
 
 impl<F: Fingerprint> FingerprintedDocuments<F> {
-    /// Returns the next document. All threads call `check` before each document of a batch, and end with its error.
+    /// Returns the next document. When a batch is fingerprinted, all threads call `check` before each document. If `check`
+    /// fails, its error is returned in place of the document.
     pub(crate) fn next_while(&mut self, check: impl Fn() -> Result<()> + Sync) -> Option<Result<Item<F>>> {
         if let Some(document) = self.done.next() {
             return Some(document);

@@ -12,25 +12,26 @@ use simstore_io::DocumentId;
 use simstore_io::ReadProgress;
 use simstore_text::{SHORT_TEXT_FEATURES, Signature};
 
-/// Kind of the records of inputs.
+/// Kind of the records that inputs hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InputKind {
-    /// Documents.
+    /// Documents, with texts.
     Documents,
-    /// Fingerprints.
+    /// Fingerprints, without texts.
     Fingerprints,
 }
 
 /// A document or a fingerprint read from an input.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item<F> {
-    /// Id from the input. If the input has none, the id of a document is made from file and line, and the id of a fingerprint
-    /// is its position.
+    /// Id from the input. If the record has no id, a document gets an id made from file and line, and a fingerprint gets its
+    /// position.
     pub id: DocumentId,
     /// Fingerprint; `None` for a document whose text is empty, or that the
     /// [filter](crate::FingerprintedDocuments::with_filter) excludes.
     pub fingerprint: Option<F>,
-    /// Number of distinct features of the text; `None` if the fingerprint is `None`, or was read from a file.
+    /// Number of distinct features of the text. `None` if the fingerprint is `None`, or if the input holds fingerprints,
+    /// not texts.
     pub feature_count: Option<u32>,
     /// MinHash signature of the text, if [requested](crate::Inputs::visit_with_signatures).
     pub signature: Option<Signature>,
@@ -38,7 +39,7 @@ pub struct Item<F> {
     pub text: Option<String>,
     /// Size of the text in UTF-8, in bytes.
     pub text_bytes: u64,
-    /// Number of invalid byte sequences that were replaced by U+FFFD.
+    /// Number of invalid byte sequences in the text that were replaced by U+FFFD.
     pub replacements: u64,
     /// Value of the [extra field](simstore_io::DocumentOptions::extra_field); `None` if the document does not have the field.
     pub extra: Option<String>,
@@ -49,17 +50,17 @@ pub struct Item<F> {
     /// Line of the file on which the record starts or, in formats without lines, number of the record. See
     /// [`Record::line`](simstore_io::Record::line).
     pub line: u64,
-    /// Checksum of the record. See [`Record::checksum`](simstore_io::Record::checksum). 0 for an item of
+    /// Checksum of the record. See [`Record::checksum`](simstore_io::Record::checksum). 0 for an item returned by
     /// [`FingerprintIter`](crate::FingerprintIter).
     pub checksum: u64,
     /// Whether the id is from the input, or is made from file and line; `false` if the id is the position.
     pub has_id: bool,
-    /// Whether the id is made from file and line, because the document has no id field.
+    /// Whether the id is made from file and line, because the document has no id in its record.
     pub has_position_id: bool,
 }
 
 impl<F: Fingerprint> Item<F> {
-    /// Makes an item of a fingerprint. Without `id`, its id is `position`. The checksum is not computed.
+    /// Makes an item from a fingerprint. Without `id`, the item's id is `position`. Does not compute the checksum.
     pub(crate) fn from_fingerprint(
         position: u64,
         fingerprint: F,
@@ -90,8 +91,8 @@ impl<F: Fingerprint> Item<F> {
         Item { position, checksum: self.checksum_of_fingerprint(), ..self }
     }
 
-    /// Computes the checksum of an item of [`FingerprintIter`](crate::FingerprintIter): xxh3 of the fingerprint and of its
-    /// id, if it has one.
+    /// Computes the checksum of an item returned by [`FingerprintIter`](crate::FingerprintIter): xxh3 of the fingerprint
+    /// and of the id, if the input has an id.
     pub fn checksum_of_fingerprint(&self) -> u64 {
         let mut bytes = vec![0; F::BYTES];
         self.fingerprint.iter().for_each(|fingerprint| fingerprint.write_le(&mut bytes));
@@ -110,26 +111,26 @@ impl<F: Fingerprint> Item<F> {
 /// Counts of the records that were read, and of skipped records and files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InputCounts {
-    /// Records that are not malformed.
+    /// Number of records read, without malformed ones.
     pub read: u64,
-    /// Documents without text.
+    /// Number of documents without text.
     pub empty: u64,
-    /// Documents with so few features that the fingerprint is unreliable.
+    /// Number of documents with so few features that their fingerprints are unreliable.
     pub short: u64,
-    /// Skipped malformed records, and skipped files that could not be read to their end.
+    /// Number of skipped malformed records, and of skipped files that could not be read to their end.
     pub malformed: u64,
-    /// Invalid byte sequences that were replaced by U+FFFD.
+    /// Number of invalid byte sequences in texts that were replaced by U+FFFD.
     pub replacements: u64,
     /// Total size of all texts in UTF-8, in bytes.
     pub text_bytes: u64,
-    /// Skipped paths of files and folders that are already read by another path: links, hard links, and repeated paths.
+    /// Number of skipped paths whose file or folder is read under another path: links, hard links, and repeated paths.
     pub duplicate_paths: u64,
-    /// Other skipped files, links, pipes and devices.
+    /// Number of other skipped files, links, pipes and devices.
     pub skipped_files: u64,
 }
 
 impl InputCounts {
-    /// Counts an item that is not malformed.
+    /// Counts an item that is not malformed, with the properties of its text.
     pub fn count<F>(&mut self, item: &Item<F>) {
         self.read += 1;
         self.empty += u64::from(item.fingerprint.is_none());
@@ -139,7 +140,7 @@ impl InputCounts {
         self.text_bytes = self.text_bytes.saturating_add(item.text_bytes);
     }
 
-    /// Adds the numbers of duplicate paths and skipped files.
+    /// Adds the numbers of duplicate paths and skipped files that the reader has counted.
     pub fn count_files(&mut self, read: &ReadProgress) {
         self.duplicate_paths += read.duplicate_paths();
         self.skipped_files += read.skipped_files();
@@ -159,8 +160,8 @@ impl InputCounts {
 }
 
 impl InputCounts {
-    /// Returns the messages for these counts and read diagnostics, in display order. Does not include
-    /// [`InputCounts::short_diagnostic`], which only jobs that compare fingerprints of documents show.
+    /// Returns the messages for these counts and for `read_diagnostics`, in display order. Does not include
+    /// [`InputCounts::short_diagnostic`], because only jobs that compare fingerprints of documents show it.
     pub fn diagnostics(
         &self,
         kind: InputKind,
@@ -183,13 +184,14 @@ impl InputCounts {
         diagnostics
     }
 
-    /// Message for documents that are too short for reliable fingerprints; `None` if no document is.
+    /// Returns the message for documents that are too short for reliable fingerprints; `None` if no document is too short.
     pub fn short_diagnostic(&self) -> Option<Diagnostic<'static>> {
         (self.short > 0).then_some(Diagnostic::ShortDocuments(self.short))
     }
 }
 
-/// Handler of malformed records. Either the first one ends the job, or all are reported to the observer and counted.
+/// Handler of malformed records. Either the first malformed record ends the job, or all of them are skipped, reported to the
+/// observer, and counted.
 pub(crate) struct MalformedHandler<'a> {
     observer: &'a dyn Observer,
     skip: bool,
@@ -206,7 +208,8 @@ impl<'a> MalformedHandler<'a> {
         self.count
     }
 
-    /// Reports and counts the error of a malformed record if such records are skipped. Returns all other errors.
+    /// Reports and counts the error of a malformed record, if such records are skipped. Otherwise returns the error.
+    /// Returns all other errors too.
     pub(crate) fn handle(&mut self, error: Error) -> Result<()> {
         match error {
             Error::BadInput { .. } if self.skip => {

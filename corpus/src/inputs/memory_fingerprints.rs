@@ -1,4 +1,4 @@
-//! Fingerprints in memory as inputs.
+//! Fingerprints in memory that a job reads instead of files.
 
 use std::any::Any;
 use std::path::{Path, PathBuf};
@@ -7,18 +7,19 @@ use std::sync::Arc;
 use simstore::{Error, Fingerprint, Result};
 use simstore_io::DocumentId;
 
-/// Path in messages about fingerprints in memory. Documents in memory have [`simstore_io::document::STREAM_NAME`].
+/// Name that messages give to fingerprints in memory, instead of the path of a file. The name for documents in memory is
+/// [`simstore_io::document::STREAM_NAME`].
 const MEMORY_PATH: &str = "fingerprints";
 
 /// Fingerprints in memory, 64 or 128 bits wide.
 #[derive(Clone, Debug)]
 pub(crate) struct MemoryFingerprints {
-    /// A [`FingerprintList`] of fingerprints that are `bits` bits wide.
+    /// The fingerprints: a [`FingerprintList`] of `u64` or `u128`, according to `bits`.
     list: Arc<dyn Any + Send + Sync>,
     bits: u32,
 }
 
-/// Fingerprints of one width, with ids, or identified by their positions.
+/// Fingerprints in memory and their ids. Without ids, the positions of the fingerprints are their ids.
 pub(crate) struct FingerprintList<F> {
     pub(crate) fingerprints: Vec<F>,
     pub(crate) ids: Option<Vec<DocumentId>>,
@@ -35,10 +36,10 @@ impl MemoryFingerprints {
         Ok(MemoryFingerprints { list: Arc::new(FingerprintList { fingerprints, ids, path }), bits: F::BITS })
     }
 
-    /// Returns the list.
+    /// Returns the fingerprints with their ids.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if its fingerprints have another width.
+    /// [`Error::BadArgument`] if the fingerprints have another width than `F`.
     pub(crate) fn get<F: Fingerprint>(&self) -> Result<&FingerprintList<F>> {
         self.list.downcast_ref().ok_or_else(|| {
             let message = format!("the fingerprints have {} bits, not {}", self.bits, F::BITS);

@@ -30,7 +30,7 @@ use simstore_io::reading::{PathExpander, contains_file};
 use simstore_io::{Document, DocumentFormat, DocumentId, DocumentOptions, Encoding, InputFile, ReadProgress};
 use simstore_text::Profile;
 
-/// Maximum length of a path, in bytes. Longer than any path that an operating system can open.
+/// Maximum length of an input path, in bytes. The limit is longer than any path that an operating system can open.
 const MAX_PATH_BYTES: usize = 1 << 16;
 
 /// Inputs of a job: files of documents or of fingerprints, or documents or fingerprints in memory.
@@ -64,11 +64,11 @@ pub struct Inputs {
     skip_malformed: bool,
     kind: OnceLock<InputKind>,
     read_once: Arc<ReadOnceInputs>,
-    /// Section to read of the file in `paths`; `None` to read whole files.
+    /// Part of the file in `paths` that is read; `None` to read whole files.
     section: Option<Box<Section>>,
-    /// Documents in memory instead of files. `paths` then has only their name for messages.
+    /// Documents in memory, read instead of files. `paths` then has only the name that messages give them.
     documents: Option<DocumentStream>,
-    /// Fingerprints in memory instead of files. `paths` then has only their name for messages.
+    /// Fingerprints in memory, read instead of files. `paths` then has only the name that messages give them.
     in_memory: Option<MemoryFingerprints>,
 }
 
@@ -76,7 +76,8 @@ impl Inputs {
     /// Makes inputs of files, folders and globs. `-` is standard input. Opens nothing yet.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if a pipe or standard input is named twice, or a path is longer than a system allows.
+    /// [`Error::BadArgument`] if a pipe or standard input is named twice, or if a path is longer than any operating system
+    /// allows.
     pub fn new(paths: &[PathBuf], options: DocumentOptions) -> Result<Inputs> {
         if let Some(path) = paths.iter().find(|path| path.as_os_str().len() > MAX_PATH_BYTES) {
             let (start, bytes) = (path.to_string_lossy(), path.as_os_str().len());
@@ -110,7 +111,7 @@ impl Inputs {
 
     /// Makes inputs of documents from an iterator, with their ids, texts and [extra fields](Document::extra). Like a pipe,
     /// they can be read only once, unless they are [spooled](Inputs::spool). In messages, their file name is `documents`.
-    /// Outputs that copy records unchanged cannot be written for them.
+    /// A job over these inputs cannot write outputs that copy input records unchanged.
     ///
     /// If an item is [`Error::BadInput`], it is a malformed document. Any other error ends the reading.
     ///
@@ -158,8 +159,8 @@ impl Inputs {
         Inputs { skip_malformed, ..self }
     }
 
-    /// Makes inputs of other paths, such as some of the files, with the same settings. The new inputs share the bytes already
-    /// read from pipes, and spooled data, with these inputs.
+    /// Makes inputs of other paths, such as some of the files, with the same settings. The new inputs share with these inputs
+    /// the bytes already read from pipes, and [spooled](Inputs::spool) data.
     pub fn with_paths(&self, paths: Vec<PathBuf>) -> Inputs {
         Inputs {
             paths,
@@ -178,14 +179,15 @@ impl Inputs {
         self.documents.is_some() || self.in_memory.is_some()
     }
 
-    /// Makes inputs of one section of a file. The line numbers of items count from the start of the section. While a reader
-    /// reads these inputs, it updates the counters in [`Section::outcome`] of `section`.
+    /// Makes inputs that read one section of a file, with the same settings. The line numbers of items count from the start of
+    /// the section. A reader of the new inputs updates the counters in [`Section::outcome`] of `section`.
     pub fn with_section(&self, section: &Section) -> Inputs {
         let paths = vec![section.path.to_path_buf()];
         Inputs { section: Some(Box::new(section.clone())), ..self.with_paths(paths) }
     }
 
-    /// Splits a file of these inputs into sections of about `bytes` bytes. See [`sections`](sections::split_into_sections).
+    /// Splits a file of these inputs into sections (parts that can be read independently) of about `bytes` bytes. See
+    /// [`sections`](sections::split_into_sections).
     pub fn sections(&self, file: &InputFile, bytes: u64) -> Vec<Section> {
         sections::split_into_sections(file, &self.options, bytes, &self.read_once)
     }
@@ -219,8 +221,8 @@ impl Inputs {
         self.skip_malformed
     }
 
-    /// Paths of the inputs of a kind that can be read only once: standard input, pipes, devices, and documents from an
-    /// iterator. Such inputs are included even if they have been [spooled](Inputs::spool), and can be read again.
+    /// Paths of the inputs that are standard input, pipes, devices, or documents from an iterator, so that they can be
+    /// read only once. Includes inputs that have been [spooled](Inputs::spool), although these can be read again.
     pub fn read_once_paths(&self) -> impl Iterator<Item = &Path> {
         self.paths
             .iter()
@@ -228,7 +230,8 @@ impl Inputs {
             .filter(|path| self.read_once.is_read_once(path).unwrap_or(false))
     }
 
-    /// Whether a path is a file that another job can read again. The path must be one of the inputs, or be in an input folder.
+    /// Whether a path is a file that a later job can read again, not a pipe or device. The path must be one of the inputs,
+    /// or be in an input folder.
     ///
     /// # Errors
     /// Errors of examining the path.
@@ -238,7 +241,8 @@ impl Inputs {
 
     /// Returns the kind of all inputs. If the options specify a format of documents, the kind is documents. Otherwise the
     /// kind is detected by file extension or, if the extension is unknown, by the first bytes of the file. Inputs that are
-    /// not recognized are documents. Unreadable inputs are ignored if others are readable, because reading reports them.
+    /// not recognized are documents. If some inputs are readable, unreadable ones are ignored, because reading reports
+    /// them later.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if some inputs hold documents and others fingerprints, or if a glob has no matches.
@@ -286,7 +290,7 @@ impl Inputs {
         }
     }
 
-    /// Returns the kind of a path, or of all matches of a glob.
+    /// Returns whether a path, or each match of a glob, holds documents or fingerprints.
     fn path_kind(&self, path: &Path) -> Result<InputKind> {
         let Some(matches) = expand_glob(path, None)? else { return self.file_kind(path) };
         let mut kind = None;
@@ -319,7 +323,7 @@ impl Inputs {
         InputFiles::new(&self.paths, &self.options, &self.read_once)
     }
 
-    /// Lists the files of fingerprints, each once: paths, and all matches of globs.
+    /// Lists the files of fingerprints: the paths of the inputs, and all matches of globs. Lists each file once.
     ///
     /// # Errors
     /// Errors of [`expand_globs`](simstore_io::expand_globs).
@@ -327,7 +331,7 @@ impl Inputs {
         self.fingerprint_files_with_progress(&Arc::default())
     }
 
-    /// Like [`fingerprint_files`](Self::fingerprint_files), and counts skipped files in `progress`.
+    /// Like [`fingerprint_files`](Self::fingerprint_files), but also counts skipped files in `progress`.
     ///
     /// # Errors
     /// Errors of [`expand_globs`](simstore_io::expand_globs).
@@ -341,14 +345,14 @@ impl Inputs {
         Ok(paths)
     }
 
-    /// Whether a path is one of the input files, or is in an input folder. An output file there would replace an input. Opens
-    /// nothing.
+    /// Whether a path is one of the input files, or is in an input folder, so that an output file at this path might
+    /// replace an input. Opens no file.
     pub fn contains_path(&self, path: &Path) -> bool {
         contains_file(&self.paths, path)
     }
 
-    /// Total size of all document files on disk, in bytes; `None` if one of them is a pipe. Files that cannot be listed are
-    /// not counted.
+    /// Total size of all document files on disk, in bytes; `None` if one of the inputs is a pipe. Does not count files that
+    /// cannot be listed.
     pub fn total_bytes(&self) -> Option<u64> {
         if let Some(section) = &self.section {
             return Some(section.bytes);
@@ -356,7 +360,7 @@ impl Inputs {
         self.files().filter_map(Result::ok).map(|file| file.bytes).sum()
     }
 
-    /// Copies pipes and standard input to temporary files. Then they can be read any number of times, by one reader at a
+    /// Copies pipes and standard input to temporary files, so that they can be read any number of times, by one reader at a
     /// time. The files are removed when this value and its readers are dropped. Documents from an iterator are copied while
     /// they are read for the first time.
     ///
@@ -378,7 +382,8 @@ impl Inputs {
         }
     }
 
-    /// Reads the documents unparsed, as they are in their files. See [`records`](simstore_io::records).
+    /// Returns an iterator over the unparsed records of documents, as they are in the files. See
+    /// [`records`](simstore_io::records).
     pub fn records(&self) -> Records {
         match (&self.section, &self.documents) {
             (Some(section), _) => Records::from_section(section, &self.options, &self.read_once),
@@ -389,24 +394,27 @@ impl Inputs {
         }
     }
 
-    /// Reads the documents. See [`documents`](simstore_io::documents).
+    /// Returns an iterator over the documents. See [`documents`](simstore_io::documents).
     pub fn documents(&self) -> impl Iterator<Item = Result<Document>> + use<> {
         let options = self.options.clone();
         self.records().with_projection(true).map(move |record| record?.into_document(&options))
     }
 
-    /// Reads the documents and fingerprints them. See [`fingerprint_documents`](crate::fingerprint_documents).
+    /// Returns an iterator over the documents with their fingerprints. See
+    /// [`fingerprint_documents`](crate::fingerprint_documents).
     pub fn fingerprint_documents<F: Fingerprint>(&self, profile: &Profile) -> FingerprintedDocuments<F> {
         FingerprintedDocuments::new(self.records(), &self.options, profile)
     }
 
-    /// Reads fingerprints from their files. See [`fingerprints`](fn@crate::fingerprints).
+    /// Returns an iterator over fingerprints from files of fingerprints, or from memory. See
+    /// [`fingerprints`](fn@crate::fingerprints).
     pub fn fingerprints<F: Fingerprint>(&self) -> FingerprintIter<F> {
         FingerprintIter::new(&self.paths, &self.read_once, self.in_memory.clone())
     }
 }
 
-/// Whether a path is standard input, a pipe or a device. `false` if it cannot be examined, because reading reports the error.
+/// Whether a path is standard input, a pipe or a device. Returns false for a path that cannot be examined, because reading the
+/// path reports the error.
 fn is_pipe(path: &Path) -> bool {
     is_read_once(path).unwrap_or(false)
 }

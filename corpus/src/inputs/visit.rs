@@ -12,15 +12,15 @@ use simstore::{Fingerprint, Result};
 use simstore_io::ReadProgress;
 use simstore_text::{MinHasher, Profile};
 
-/// Number of visited items after which they are added to the count of the stage, because adding each one is slow.
+/// Number of visited items after which the count of the stage is increased, because an increase for each item would be slow.
 const STAGE_COUNT_BATCH: u64 = 64;
 
-/// A fingerprint with its id, or a block of fingerprints.
+/// A fingerprint with its id, or a block of fingerprints without ids.
 #[derive(Debug)]
 pub enum ItemOrBlock<'a, F> {
-    /// A fingerprint with its id.
+    /// One fingerprint with its id.
     Item(Item<F>),
-    /// Consecutive fingerprints without ids.
+    /// Consecutive fingerprints, whose positions are their ids.
     Block(FingerprintBlock<'a, F>),
 }
 
@@ -29,12 +29,11 @@ pub enum ItemOrBlock<'a, F> {
 pub struct FingerprintBlock<'a, F> {
     /// The fingerprints.
     pub fingerprints: &'a [F],
-    /// Position of the first fingerprint among the records of all inputs, from 0. The others follow. Malformed records count
-    /// too.
+    /// Position of the first fingerprint of the block among the records of all inputs, from 0. Malformed records count too.
     pub position: u64,
     /// Input file.
     pub path: &'a Arc<Path>,
-    /// Number of the first fingerprint in the file, from 1.
+    /// Number of the block's first fingerprint within its file, from 1.
     pub line: u64,
 }
 
@@ -42,7 +41,7 @@ impl Inputs {
     /// Visits all records of the inputs in order. The profile makes the fingerprints of documents.
     ///
     /// If the visitor finds that an item is malformed, it returns [`Item::malformed`], which is handled like a malformed
-    /// record. Any other error ends the visit. The observer receives the stage "documents" or "fingerprints".
+    /// record. Any other error ends the visit. The observer receives progress in the stage "documents" or "fingerprints".
     ///
     /// # Errors
     /// [`simstore::Error::Cancelled`] if the observer cancels. [`simstore::Error::BadInput`] for a malformed record, unless
@@ -73,8 +72,8 @@ impl Inputs {
         self.visit_iter(self.fingerprint_documents(profile), profile, observer, visitor)
     }
 
-    /// Like [`Inputs::visit_documents`], and computes MinHash signatures too. The first band of the signature is the
-    /// fingerprint.
+    /// Like [`Inputs::visit_documents`], but computes MinHash signatures. The first band of a document's signature is the
+    /// fingerprint of the document.
     ///
     /// # Errors
     /// Errors of [`Inputs::visit`].
@@ -88,8 +87,9 @@ impl Inputs {
         self.visit_iter(documents, hasher.profile(), observer, visitor)
     }
 
-    /// Like [`Inputs::visit`], but makes fingerprints only for the documents that `is_wanted` accepts, by path and line. With
-    /// a hasher, also computes signatures. With `with_texts`, items have their texts.
+    /// Like [`Inputs::visit`], but makes fingerprints only for the documents that `is_wanted` accepts, by path and line.
+    /// Visits the other documents without fingerprints. With a hasher, also computes signatures. With `with_texts`, items
+    /// have their texts.
     ///
     /// # Errors
     /// Errors of [`Inputs::visit`].
@@ -159,8 +159,8 @@ impl Inputs {
         Ok(counts)
     }
 
-    /// Like [`Inputs::visit_fingerprints`], but visits fingerprints of raw files and in memory in blocks, which is much
-    /// faster.
+    /// Like [`Inputs::visit_fingerprints`], but visits fingerprints in blocks if they are in memory or in raw files, which is
+    /// much faster.
     ///
     /// # Errors
     /// Errors of [`Inputs::visit`].
@@ -242,7 +242,7 @@ fn visit_each<F: Fingerprint>(
     Ok(counts)
 }
 
-/// Reports what a finished reading has skipped or guessed.
+/// Reports to the observer what a reader of files has skipped or guessed. Called when the reader is at its end.
 pub fn report_read_diagnostics(read: &ReadProgress, observer: &dyn Observer) {
     read.diagnostics()
         .into_iter()

@@ -1,4 +1,5 @@
-//! Sizes of a sorted set of fingerprints by compression methods other than the codecs.
+//! Sizes of a sorted set of fingerprints, compressed by general methods instead of the codecs of tables. A gap is the
+//! difference of two consecutive fingerprints.
 
 use std::io::{self, Write};
 
@@ -7,12 +8,12 @@ use simstore::{Error, Fingerprint, Result};
 
 use crate::observer::Stage;
 
-/// Length of the longest variable-length integer, in bytes: 128 bits, seven bits a byte.
+/// Length of the longest variable-length integer, in bytes. It has 128 bits, and each byte holds seven of them.
 const MAX_VARINT_BYTES: usize = 19;
 /// Number of fingerprints coded between two checks for cancellation.
 const CANCEL_CHECK_INTERVAL: usize = 1 << 12;
 
-/// Size of the whole set as one Elias-Fano sequence, in bytes, with the best split into upper and lower bits.
+/// Returns the size of a set as one Elias-Fano sequence, in bytes, with the best split into upper and lower bits.
 pub(super) fn elias_fano<F: Fingerprint>(sorted: &[F]) -> u64 {
     let Some(last) = sorted.last() else { return 0 };
     let count = sorted.len() as u128;
@@ -23,7 +24,8 @@ pub(super) fn elias_fano<F: Fingerprint>(sorted: &[F]) -> u64 {
     bytes((0..F::BITS).map(bits).min().unwrap_or(0))
 }
 
-/// Size of Golomb-Rice codes of the gaps with the best parameter, in bytes. The first fingerprint is stored raw.
+/// Returns the size of Golomb-Rice codes of the gaps between consecutive fingerprints, in bytes, with the best parameter. The
+/// first fingerprint is stored raw.
 pub(super) fn rice<F: Fingerprint>(sorted: &[F]) -> u64 {
     if sorted.is_empty() {
         return 0;
@@ -43,18 +45,20 @@ fn bytes(bits: u128) -> u64 {
     u64::try_from(bits.div_ceil(8)).unwrap_or(u64::MAX)
 }
 
-/// Compresses the fingerprints as little-endian words; returns the size in bytes. Fails if the job of `stage` is cancelled.
+/// Compresses the fingerprints as little-endian words with zstd, and returns the compressed size in bytes. Fails if the job of
+/// `stage` is cancelled.
 pub(super) fn zstd_raw<F: Fingerprint>(sorted: &[F], level: i32, stage: &Stage<'_>) -> Result<u64> {
     zstd_bytes(sorted.iter().copied(), level, stage, write_word)
 }
 
-/// Compresses the gaps as little-endian words; returns the size in bytes. Fails if the job of `stage` is cancelled.
+/// Compresses the gaps between consecutive fingerprints, as little-endian words, with zstd. Returns the compressed size in
+/// bytes. Fails if the job of `stage` is cancelled.
 pub(super) fn zstd_gaps<F: Fingerprint>(sorted: &[F], level: i32, stage: &Stage<'_>) -> Result<u64> {
     zstd_bytes(gaps(sorted), level, stage, write_word)
 }
 
-/// Compresses the gaps as variable-length integers of seven bits a byte; returns the size in bytes. Fails if the job of
-/// `stage` is cancelled.
+/// Compresses the gaps between consecutive fingerprints, as variable-length integers of seven bits a byte, with zstd.
+/// Returns the compressed size in bytes. Fails if the job of `stage` is cancelled.
 pub(super) fn zstd_varints<F: Fingerprint>(sorted: &[F], level: i32, stage: &Stage<'_>) -> Result<u64> {
     zstd_bytes(gaps(sorted), level, stage, |gap, bytes| {
         let (mut rest, mut length) = (gap.to_u128(), 0);
@@ -77,7 +81,8 @@ fn write_word<F: Fingerprint>(word: F, bytes: &mut [u8]) -> usize {
     F::BYTES
 }
 
-/// Compresses values with zstd; returns the size in bytes. `write` encodes a value, and returns the length of its code.
+/// Compresses values with zstd, and returns the compressed size in bytes. `write` encodes a value into a buffer, and
+/// returns the number of bytes written.
 fn zstd_bytes<F: Fingerprint>(
     values: impl Iterator<Item = F>,
     level: i32,
@@ -99,7 +104,7 @@ fn zstd_bytes<F: Fingerprint>(
     Ok(encoder.finish().map_err(failed)?.0)
 }
 
-/// Writer that only counts bytes.
+/// Writer that only counts the bytes written to it.
 struct ByteCounter(u64);
 
 impl Write for ByteCounter {

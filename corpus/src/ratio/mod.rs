@@ -1,9 +1,9 @@
 //! Measures the compressed size of a set of fingerprints, by each codec of a store and by other methods.
 //!
-//! Codecs are measured as whole table files, with headers, checksums and the block index. Other methods are measured on the
-//! bare sorted sequence, without random access. The *floor* is the size of an optimal encoding of n distinct random
-//! fingerprints: log2 C(2^bits, n) / n bits for each fingerprint. Real fingerprints are clustered, so an adaptive codec can
-//! need less.
+//! Codecs are measured as whole table files, with headers, checksums and the block index. Other methods are measured on
+//! the bare sorted sequence, without random access. The *floor* is the size of an optimal encoding of n distinct random
+//! fingerprints: log2 C(2^bits, n) / n bits for each fingerprint. Real fingerprints are not random, but clustered, so an
+//! adaptive codec can need less.
 //!
 //! ```
 //! use simstore_corpus::ratio::{compression_ratios, RatioOptions};
@@ -30,24 +30,25 @@ mod baselines;
 /// A method to store a sorted set of distinct fingerprints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompressionMethod {
-    /// A table of a store, with headers, checksums and block index.
+    /// Table of a store, compressed by this codec, with headers, checksums and block index.
     Table(Codec),
     /// The whole set as one Elias-Fano sequence, with the best split into upper and lower bits.
     EliasFano,
-    /// Golomb-Rice codes of the gaps, with the best parameter.
+    /// Golomb-Rice codes of the gaps (differences of consecutive fingerprints), with the best parameter.
     Rice,
-    /// zstd of this level, on little-endian words.
+    /// zstd of this level, on the fingerprints as little-endian words.
     Zstd(i32),
-    /// zstd of this level, on the gaps as little-endian words.
+    /// zstd of this level, on the gaps (differences of consecutive fingerprints) as little-endian words.
     ZstdGaps(i32),
-    /// zstd of this level, on the gaps as variable-length integers of seven bits a byte.
+    /// zstd of this level, on the gaps (differences of consecutive fingerprints) as variable-length integers of seven bits a
+    /// byte.
     ZstdVarints(i32),
-    /// Little-endian words.
+    /// The fingerprints as little-endian words, uncompressed.
     Raw,
 }
 
 impl CompressionMethod {
-    /// All methods, with zstd of a level.
+    /// Returns all methods that [`compression_ratios`] measures. The methods with zstd use the level `zstd_level`.
     pub fn all(zstd_level: i32) -> [CompressionMethod; 10] {
         [
             CompressionMethod::Table(Codec::FirstDifference),
@@ -95,7 +96,7 @@ impl fmt::Display for CompressionMethod {
     }
 }
 
-/// Options for measuring sizes.
+/// Parameters of the compression methods that [`compression_ratios`] measures.
 #[derive(Clone, Debug)]
 pub struct RatioOptions {
     /// Level of zstd, from 1 to 22.
@@ -110,12 +111,12 @@ impl Default for RatioOptions {
     }
 }
 
-/// Compressed sizes of a set of fingerprints.
+/// Compressed sizes of one set of fingerprints, by each compression method.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompressionRatios {
-    /// Number of input fingerprints.
+    /// Number of given fingerprints, including repeats.
     pub fingerprints: u64,
-    /// Number of distinct fingerprints, which are stored.
+    /// Number of distinct fingerprints. Each method stores each of them once.
     pub distinct: u64,
     /// Floor: size of an optimal encoding of `distinct` random fingerprints, in bits for each fingerprint. See the
     /// [module](self).
@@ -127,13 +128,13 @@ pub struct CompressionRatios {
 /// Size of the distinct fingerprints, compressed by one method.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MethodSize {
-    /// Compression method.
+    /// Method that compressed the fingerprints.
     pub method: CompressionMethod,
-    /// Size in bytes.
+    /// Compressed size of all distinct fingerprints, in bytes.
     pub bytes: u64,
-    /// Size in bits for each distinct fingerprint.
+    /// Compressed size in bits, divided by the number of distinct fingerprints.
     pub bits_per_fingerprint: f64,
-    /// Quotient of `bits_per_fingerprint` and the floor.
+    /// `bits_per_fingerprint`, divided by [`CompressionRatios::floor`].
     pub ratio_to_floor: f64,
 }
 

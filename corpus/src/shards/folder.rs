@@ -1,5 +1,5 @@
-//! Folder of a set of shards: writes the list of shards, removes leftovers of failed runs, and checks shards against the
-//! list.
+//! Manages the folder of a set of shards: writes the list of shards, removes leftovers of failed runs, and checks shards
+//! against the list.
 
 use std::fs;
 use std::io::{ErrorKind, Read};
@@ -14,11 +14,11 @@ use simstore_io::output::{Output, UnfinishedOutputs};
 
 const MANIFEST: &str = "MANIFEST";
 
-/// Prepares a folder for the shards of a run, and removes leftovers of failed runs.
+/// Prepares a folder for the shards of a run: creates the folder if necessary, and removes leftovers of failed runs.
 ///
 /// # Errors
-/// [`Error::AlreadyExists`] if the folder has shards and `replace` is false, or if it has other entries. [`Error::Io`] if it
-/// cannot be created or read. Errors of [`ShardList::read`] for an existing list.
+/// [`Error::AlreadyExists`] if the folder has a list of shards and `replace` is false, or if it has other files than shards.
+/// [`Error::Io`] if the folder cannot be created or read. Errors of [`ShardList::read`] for an existing list.
 pub fn prepare_folder(folder: &Path, replace: bool) -> Result<()> {
     fs::create_dir_all(folder).map_err(Error::io(folder, "create"))?;
     let names = names_in(folder)?;
@@ -35,8 +35,8 @@ pub fn prepare_folder(folder: &Path, replace: bool) -> Result<()> {
 }
 
 impl ShardList {
-    /// Writes the list to the folder atomically. From then on, the set consists of the shards in this list. Then removes
-    /// shards and temporary files of earlier runs and failed attempts.
+    /// Writes the list to the folder atomically, so that the set consists of the shards in this list. Then removes shards and
+    /// temporary files of earlier runs and failed attempts.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if the list would not be valid when read. [`Error::Refused`] if another process is writing the
@@ -49,12 +49,12 @@ impl ShardList {
         remove_all_except(folder, &self.shards)
     }
 
-    /// Checks that the store at the path `store` is the shard that the list describes, by the checksum in its manifest. If
-    /// the store is open, `opened` has its width in bits, distance, number of fingerprints and number of pairs. They must
-    /// equal the values in the list.
+    /// Checks that the store at the path `store` is the shard that `shard` describes, by the checksum in the store's
+    /// manifest. If the store is open, `opened` has its width in bits, distance, number of fingerprints and number of
+    /// pairs, which must equal the values in the list.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if it is another store. Errors of [`manifest_checksum`].
+    /// [`Error::Corrupt`] if the checksum or a value differs. Errors of [`manifest_checksum`].
     pub fn check_shard(
         &self,
         shard: &StoreShard,
@@ -73,10 +73,10 @@ impl ShardList {
     }
 }
 
-/// Returns the checksum in the manifest of a store, in eight hexadecimal digits. It covers all files of the store.
+/// Returns the checksum in the manifest of a store, in eight hexadecimal digits. The checksum covers all files of the store.
 ///
 /// # Errors
-/// [`Error::Io`] if the manifest does not exist or cannot be read. [`Error::Corrupt`] if it is cut short.
+/// [`Error::Io`] if the manifest does not exist or cannot be read. [`Error::Corrupt`] if the manifest is cut short.
 pub fn manifest_checksum(store: &Path) -> Result<String> {
     let path = store.join(MANIFEST);
     let mut data = Vec::new();
@@ -101,15 +101,16 @@ pub fn manifest_checksum(store: &Path) -> Result<String> {
     Ok(format!("{:08x}", u32::from_le_bytes(checksum)))
 }
 
-/// Lists the names of all entries. Invalid Unicode is replaced by U+FFFD.
+/// Lists the names of all files and folders in a folder. Invalid Unicode in names is replaced by U+FFFD.
 fn names_in(folder: &Path) -> Result<Vec<String>> {
     let entries = fs::read_dir(folder).map_err(Error::io(folder, "list"))?;
     let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
     entries.map(|entry| entry.map(name).map_err(Error::io(folder, "list"))).collect()
 }
 
-/// Removes shards that are not in `listed`, and temporary files of failed attempts. An entry that cannot be removed remains,
-/// because another attempt may still be writing it. Readers ignore it, and the next run tries to remove it again.
+/// Removes from the folder the shards that are not in `listed`, and the temporary files of failed attempts. An entry that
+/// cannot be removed remains without an error, because another attempt may still be writing it. Readers ignore such
+/// entries, and the next run tries to remove them again.
 fn remove_all_except(folder: &Path, listed: &[StoreShard]) -> Result<()> {
     for name in names_in(folder)? {
         if is_shard_entry(&name) && !listed.iter().any(|shard| shard.folder == name) {
@@ -120,7 +121,8 @@ fn remove_all_except(folder: &Path, listed: &[StoreShard]) -> Result<()> {
     Ok(())
 }
 
-/// Whether an entry is a shard, or a temporary entry of a writer of shards. The list is neither.
+/// Whether an entry of the folder is a shard, or a temporary file or folder of a writer of shards. The list of shards is
+/// neither.
 fn is_shard_entry(name: &str) -> bool {
     match name.strip_prefix('.').and_then(|hidden| hidden.rsplit_once('.')) {
         None => parse_shard_folder(name).is_some(),
@@ -208,7 +210,7 @@ mod tests {
         assert!(matches!(check(&shard, Some((64, 3, 1, 3))), Err(Error::Corrupt { .. })));
     }
 
-    /// A pipe does not block: reading refuses it, and writing replaces it.
+    /// A pipe in place of a list or manifest does not block: reading the pipe is refused, and writing the list replaces it.
     #[cfg(unix)]
     #[test]
     fn pipes_are_no_lists_and_no_manifests() {

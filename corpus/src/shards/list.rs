@@ -1,4 +1,4 @@
-//! List of the shards of a set: `shards.json`.
+//! The file `shards.json`, which lists the shards of a set of fingerprints.
 
 use std::io::Read;
 use std::path::Path;
@@ -9,20 +9,20 @@ use simstore::error::Damage;
 use simstore::fs::open_regular;
 use simstore::{Error, Result};
 
-/// File name of the list in the folder of the set.
+/// File name of the list of shards, in the folder that also has the shards.
 pub const LIST_FILE: &str = "shards.json";
 
 const FORMAT: &str = "simstore shards";
 const VERSION: u32 = 1;
-/// Bytes before the eight hexadecimal digits of the checksum, near the end of the file.
+/// Bytes before the eight hexadecimal digits of the checksum, near the end of the list file.
 const BEFORE_CHECKSUM: &[u8] = b", \"checksum\": \"";
-/// Bytes after the checksum, at the end of the file.
+/// Bytes after the checksum, at the end of the list file.
 const END: &[u8] = b"\"}\n";
 
-/// List of the shards of a set, with the properties that all shards share.
+/// List of the shards of a set of fingerprints, with the properties that all shards share.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardList {
-    /// Id of the run that wrote the shards: 16 hexadecimal digits.
+    /// Id of the program run that wrote the shards: 16 hexadecimal digits.
     pub run: String,
     /// Width of the fingerprints, in bits.
     pub bits: u32,
@@ -39,17 +39,17 @@ pub struct ShardList {
 /// Entry of the list for one shard. Each shard is a store in a folder of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreShard {
-    /// Name of the store's folder, in the folder of the set.
+    /// Name of the store's folder, which is in the same folder as the list.
     pub folder: String,
     /// Number of distinct fingerprints.
     pub fingerprints: u64,
     /// Number of pairs of a fingerprint and an id.
     pub pairs: u64,
-    /// Checksum in the manifest of the store, in eight hexadecimal digits. It covers all files of the store.
+    /// Checksum in the manifest of the store, in eight hexadecimal digits. The checksum covers all files of the store.
     pub checksum: String,
 }
 
-/// The JSON object in the file, without its last field, the checksum.
+/// The JSON object in the list file, without the last field, which is the checksum.
 #[derive(Serialize)]
 struct ShardListFile<'a> {
     format: &'static str,
@@ -59,11 +59,11 @@ struct ShardListFile<'a> {
 }
 
 impl ShardList {
-    /// Reads and checks a list.
+    /// Reads a list from the file at `path`, and checks it.
     ///
     /// # Errors
-    /// [`Error::Io`] if the list cannot be read. [`Error::Corrupt`] if it is damaged. [`Error::NotAStore`] if it is another
-    /// kind of file. [`Error::UnsupportedVersion`] if it has another version.
+    /// [`Error::Io`] if the file cannot be read. [`Error::Corrupt`] if it is damaged. [`Error::NotAStore`] if it is
+    /// another kind of file. [`Error::UnsupportedVersion`] if it has another version.
     pub fn read(path: &Path) -> Result<ShardList> {
         let mut data = Vec::new();
         let read = open_regular(path).and_then(|mut file| file.read_to_end(&mut data));
@@ -108,7 +108,7 @@ impl ShardList {
         Ok(list)
     }
 
-    /// Checks that the values are consistent and allowed by the format.
+    /// Checks that the values of the list are consistent, and allowed by the file format.
     fn check(&self) -> Result<(), Damage> {
         let malformed = |name, expected| Err(Damage::Malformed { name, expected });
         let field = |name, found, expected| Err(Damage::Field { name, found, expected });
@@ -144,7 +144,7 @@ impl ShardList {
         Ok(())
     }
 
-    /// Encodes the list. Returns an error if the list would not be valid when read.
+    /// Encodes the list as the content of the file. Returns an error if [`ShardList::read`] would refuse the list.
     pub(super) fn to_bytes(&self) -> Result<Vec<u8>> {
         let unfit =
             |problem: &dyn std::fmt::Display| Error::BadArgument(format!("a list of shards: {problem}"));
@@ -158,12 +158,13 @@ impl ShardList {
     }
 }
 
-/// Returns the folder name of a shard.
+/// Returns the folder name of the shard with this number, which the run with the id `run` writes.
 pub fn shard_folder(number: u64, run: &str) -> String {
     format!("shard-{number:05}-{run}")
 }
 
-/// Parses the folder name of a shard. Returns the number of the shard and the id of the run.
+/// Parses the folder name of a shard. Returns the number of the shard and the id of the run, or `None` if the name is not
+/// one of a shard.
 pub(super) fn parse_shard_folder(folder: &str) -> Option<(u64, &str)> {
     let (number, run) = folder.strip_prefix("shard-")?.split_once('-')?;
     let number = number.parse().ok()?;
@@ -174,7 +175,8 @@ pub(super) fn is_hexadecimal(text: &str, digits: usize) -> bool {
     text.len() == digits && text.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Splits the file into the bytes covered by the checksum, and the checksum.
+/// Splits the list file into the bytes covered by the checksum, and the checksum. `None` if the file does not end with a
+/// checksum.
 fn without_checksum(data: &[u8]) -> Option<(&[u8], u32)> {
     let (text, digits) = data.strip_suffix(END)?.split_last_chunk::<8>()?;
     let digits = std::str::from_utf8(digits).ok().filter(|digits| is_hexadecimal(digits, 8))?;
@@ -187,7 +189,7 @@ mod tests {
 
     const RUN: &str = "00112233445566ff";
 
-    /// The example of `format-spec/shards.md`.
+    /// Returns the list that is the example in `format-spec/shards.md`.
     fn example() -> ShardList {
         let shard = |number, pairs, checksum: &str| {
             let folder = shard_folder(number, RUN);

@@ -1,5 +1,6 @@
-//! Sets of fingerprints that are too large for one machine. A set is divided into shards; each shard is a store. The folder
-//! of the set has the stores and a list of them, `shards.json`. `format-spec/shards.md` defines the format.
+//! Sets of fingerprints that are too large for one machine. A set is divided into shards, and each shard is a store. All
+//! stores of a set are in one folder, with a list of the shards in the file `shards.json`. `format-spec/shards.md` defines
+//! the format.
 
 mod folder;
 mod list;

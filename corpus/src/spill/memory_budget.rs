@@ -1,4 +1,4 @@
-//! Memory budget of a run.
+//! Memory budget of a job: how much memory it may use for documents before it continues on disk.
 
 use std::fs;
 
@@ -6,21 +6,23 @@ use simstore::{Error, Result};
 
 use simstore_io::numbers::{format_bytes, format_bytes_up, format_distinct_bytes};
 
-/// An explicit memory limit divided by this number is its reserved share: memory for the program and for reading.
+/// Divisor of an explicit memory limit. The quotient is the reserved share of the limit: memory for the program and for
+/// reading.
 const RESERVED_DIVISOR_OF_LIMIT: u64 = 4;
-/// Without an explicit limit, the available memory divided by this number is the reserved share.
+/// Divisor of the available memory, if there is no explicit limit. The quotient is the reserved share of the available memory:
+/// memory for the program and for reading.
 const RESERVED_DIVISOR_OF_MACHINE: u64 = 8;
 /// Maximum of the reserved share of an explicit limit, in bytes.
 const MAX_RESERVED_OF_LIMIT_BYTES: u64 = 128 << 20;
 /// Maximum of the reserved share of the available memory, in bytes.
 const MAX_RESERVED_OF_MACHINE_BYTES: u64 = 1 << 30;
 
-/// Smallest valid limit, in bytes: the size of the buffer that reads a file of rows. With a smaller limit, time goes to files
-/// of a few rows. Measured with 20,000 texts: 2.7 s without a limit, 3.5 s with this limit, 6.6 s with half of it, 33 s with
-/// a quarter, 190 s with an eighth.
+/// Smallest valid memory limit, in bytes: the size of the buffer that reads a file of rows. A smaller limit would be slow,
+/// because it leads to many files of few rows. Measured with 20,000 texts: 2.7 s without a limit, 3.5 s with this limit,
+/// 6.6 s with half of it, 33 s with a quarter, 190 s with an eighth.
 const MIN_LIMIT_BYTES: u64 = 1 << 16;
 
-/// Refuses a limit below the smallest valid one.
+/// Returns an error if the memory limit, in bytes, is below the smallest valid limit of 64 KiB.
 pub fn check_memory(memory: Option<u64>) -> Result<()> {
     let Some(given) = memory.filter(|&given| given < MIN_LIMIT_BYTES) else { return Ok(()) };
     Err(Error::BadArgument(format!(
@@ -29,20 +31,20 @@ pub fn check_memory(memory: Option<u64>) -> Result<()> {
     )))
 }
 
-/// Memory for documents and for the work on them.
+/// Memory that a job may use for documents and for the work on them, before it continues on disk or fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryBudget {
-    /// Budget in bytes, without the reserved share.
+    /// Memory for documents, in bytes: `total` without the share that is reserved for the program and for reading.
     pub bytes: u64,
     /// Explicit limit, or available memory of the machine, in bytes. `u64::MAX` if it is unknown.
     pub total: u64,
-    /// Whether the caller set the limit.
+    /// Whether `total` is an explicit limit.
     pub is_explicit: bool,
 }
 
 impl MemoryBudget {
-    /// Makes a budget of an explicit limit, or else of the available memory of the machine. If that is unknown, there is no
-    /// limit.
+    /// Makes a budget from an explicit limit in bytes or, if `memory` is `None`, from the available memory of the machine.
+    /// If the available memory is unknown, there is no limit.
     pub fn new(memory: Option<u64>) -> MemoryBudget {
         let read = |path: &str| fs::read_to_string(path).ok();
         match (memory, available_bytes(read)) {
@@ -62,12 +64,14 @@ impl MemoryBudget {
 }
 
 impl MemoryBudget {
-    /// Memory limit for reading, in bytes. See [`DocumentOptions::memory`](simstore_io::DocumentOptions::memory).
+    /// Memory limit for reading, in bytes; `None` for no limit. See
+    /// [`DocumentOptions::memory`](simstore_io::DocumentOptions::memory).
     pub fn reading_limit(self) -> Option<u64> {
         (self.total < u64::MAX).then_some(self.total)
     }
 
-    /// Message for documents that need more than the budget, with a limit that would be enough. `needed` is in bytes.
+    /// Returns the end of a message about documents that need more memory than the budget: `needed` bytes. The message names a
+    /// limit that would be enough.
     pub fn shortage_message(&self, needed: u64) -> String {
         let [shown, left] = format_distinct_bytes(needed, self.bytes);
         let enough = (needed + MAX_RESERVED_OF_LIMIT_BYTES)
@@ -80,8 +84,8 @@ impl MemoryBudget {
     }
 }
 
-/// Memory that this process can still use, in bytes: the smallest of the machine's available memory and the headroom (limit
-/// minus use) of each control group of this process. `read` returns the text of a system file.
+/// Returns the memory that this process can still use, in bytes: the minimum of the machine's available memory and the
+/// headroom (limit minus use) of each control group of this process. `read` returns the text of the system file at a path.
 fn available_bytes(read: impl Fn(&str) -> Option<String>) -> Option<u64> {
     let machine = read("/proc/meminfo").and_then(|text| {
         let kib = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
@@ -107,7 +111,8 @@ struct CgroupFiles {
     root: &'static str,
     limits: &'static [&'static str],
     used: &'static str,
-    /// Lines of `memory.stat` for cached files, which are dropped when memory is needed.
+    /// Starts of the lines of `memory.stat` with the sizes of cached files. These sizes do not count as used, because the
+    /// system drops the files from memory when it needs memory.
     cache: [&'static str; 2],
 }
 
@@ -124,8 +129,9 @@ const CGROUP_V2: CgroupFiles = CgroupFiles {
     cache: ["active_file ", "inactive_file "],
 };
 
-/// Smallest headroom (limit minus use) of a control group and its parents, in bytes. Folders that do not exist are skipped:
-/// in a container, `path` may be the group's path on the host, while the root folder has only the groups of the container.
+/// Returns the smallest headroom (limit minus use) of a control group and its parents, in bytes. Skips folders that do not
+/// exist, because in a container, `path` may be the group's path on the host, while the root folder has only the groups of
+/// the container.
 fn cgroup_headroom(read: &impl Fn(&str) -> Option<String>, files: &CgroupFiles, path: &str) -> Option<u64> {
     let mut folders: Vec<&str> = vec![""];
     folders.extend(path.match_indices('/').map(|(at, _)| &path[..at]).filter(|folder| !folder.is_empty()));

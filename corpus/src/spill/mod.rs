@@ -1,5 +1,6 @@
-//! Keeps the data of a run within its memory budget: computes the budget, manages the folder of temporary files for further
-//! data, and holds rows in memory or in a file. The module `spill` of the crate `simstore` has the files and the sorter.
+//! Keeps the data of a job within its memory budget: computes the budget, manages the folder of temporary files for data
+//! beyond it, and holds rows in memory or in a file. The module `spill` of the crate `simstore` has the files and the
+//! sorter.
 
 mod memory_budget;
 mod rows;

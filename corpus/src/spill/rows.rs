@@ -1,4 +1,4 @@
-//! Rows in memory or, beyond the memory budget, in a file. Readers see no difference.
+//! Rows (records of fixed size) in memory or, if they exceed the memory budget, in a file. Readers see no difference.
 
 use std::fs::File;
 use std::io;
@@ -13,38 +13,39 @@ use simstore::{Error, Result};
 const MIN_ROWS_IN_MEMORY: usize = 1024;
 /// Size of the read buffer of a file, in bytes.
 const READ_BUFFER_BYTES: usize = 1 << 16;
-/// Size of the longest encoded row, in bytes: a row with a signature.
+/// Size of the longest encoded row, in bytes. The longest row is one with a signature.
 const MAX_ROW_BYTES: usize = 96;
 
-/// Rows that can be read in order, any number of times, or by index.
+/// Rows (records of fixed size) in memory or in a file. They can be read in order, any number of times, or by index.
 #[derive(Debug)]
 pub enum Rows<R> {
     Memory(Vec<R>),
     File(SpilledRows<R>),
 }
 
-/// Rows in a file.
+/// Rows that are in a file.
 #[derive(Debug)]
 pub struct SpilledRows<R> {
     file: SpillFile,
-    /// The file, opened when a row is first read by its index.
+    /// The same file, opened when a row is first read by its index.
     opened: OnceLock<File>,
     rows: PhantomData<R>,
 }
 
-/// Writer of [`Rows`]. It writes rows to a file when they need more memory than allowed.
+/// Writer of [`Rows`]. When the rows need more memory than allowed, the writer moves them to a file.
 #[derive(Debug)]
 pub struct RowsWriter<R> {
     place: Arc<dyn SpillLocation>,
-    /// Maximum number of rows in memory.
+    /// Maximum number of rows that are kept in memory.
     limit: usize,
     rows: Vec<R>,
-    /// File with all earlier rows; `None` if all rows are in memory.
+    /// File with all rows appended before the rows in memory; `None` if all rows are in memory.
     file: Option<SpillWriter>,
 }
 
 impl<R: FixedSize> RowsWriter<R> {
-    /// Creates a writer that keeps about `memory` bytes of rows in memory. Further rows go to a file in `place`.
+    /// Creates a writer that keeps up to about `memory` bytes of rows in memory. If there are more rows, they go to a file in
+    /// `place`.
     pub fn new(place: Arc<dyn SpillLocation>, memory: u64) -> Self {
         let limit = usize::try_from(memory).unwrap_or(usize::MAX) / size_of::<R>();
         RowsWriter { place, limit: limit.max(MIN_ROWS_IN_MEMORY), rows: Vec::new(), file: None }
@@ -62,7 +63,7 @@ impl<R: FixedSize> RowsWriter<R> {
         Ok(())
     }
 
-    /// Writes the rows in memory to the file. From then on, few rows are kept in memory.
+    /// Moves the rows in memory to a file. From then on, the writer keeps at most 1,024 rows in memory.
     ///
     /// # Errors
     /// Errors of [`RowsWriter::push`].
@@ -84,12 +85,12 @@ impl<R: FixedSize> RowsWriter<R> {
         self.len() == 0
     }
 
-    /// Number of rows.
+    /// Number of rows appended so far, in memory and in the file.
     pub fn len(&self) -> usize {
         self.rows.len() + self.file.as_ref().map_or(0, |file| file.bytes() as usize / R::BYTES)
     }
 
-    /// Number of rows in memory.
+    /// Number of appended rows that are in memory, not in a file.
     pub fn rows_in_memory(&self) -> usize {
         self.rows.len()
     }
@@ -110,15 +111,15 @@ impl<R: FixedSize> RowsWriter<R> {
 }
 
 impl<R: FixedSize> Rows<R> {
-    /// Returns the rows that a file has.
+    /// Makes [`Rows`] from a file that has only encoded rows.
     pub fn from_file(file: SpillFile) -> Self {
         Rows::File(SpilledRows { file, opened: OnceLock::new(), rows: PhantomData })
     }
 
-    /// Collects the sorted rows of a sorter.
+    /// Finishes a sorter, and collects its sorted rows in memory or in a file.
     ///
     /// # Errors
-    /// Errors of writing and reading.
+    /// Errors of writing and reading the files of the sorter, and of writing the rows.
     pub fn from_sorter(sorter: Sorter<R>) -> Result<Self> {
         let place = sorter.location().clone();
         match sorter.finish()? {
@@ -144,7 +145,7 @@ impl<R: FixedSize> Rows<R> {
         }
     }
 
-    /// Returns the row at an index.
+    /// Returns the row at an index. Panics if the rows are in memory and the index is too large.
     ///
     /// # Errors
     /// [`Error::Io`](simstore::Error::Io) if the file cannot be read.
@@ -156,7 +157,7 @@ impl<R: FixedSize> Rows<R> {
     }
 
     /// Returns the index of the first row for which `holds` is false, by binary search. `holds` must be true for all rows
-    /// before this one, and false for all rows after it.
+    /// before this row, and false for all rows after it. If `holds` is true for all rows, returns the number of rows.
     ///
     /// # Errors
     /// Errors of [`Rows::get`].
@@ -164,7 +165,8 @@ impl<R: FixedSize> Rows<R> {
         self.partition_point_in(0..self.len(), holds)
     }
 
-    /// Like [`partition_point`](Self::partition_point), but searches a range of rows, and returns an index in it or its end.
+    /// Like [`partition_point`](Self::partition_point), but searches only a range of rows. If `holds` is true for all rows
+    /// in the range, returns the end of the range.
     ///
     /// # Errors
     /// Errors of [`Rows::get`].
@@ -187,7 +189,8 @@ impl<R: FixedSize> Rows<R> {
     /// Returns an iterator over all rows in order.
     ///
     /// # Errors
-    /// [`Error::Io`](simstore::Error::Io) if the file cannot be opened. Items are errors if it cannot be read.
+    /// [`Error::Io`](simstore::Error::Io) if the rows are in a file that cannot be opened. If the file cannot be read, the
+    /// iterator returns the error.
     pub fn iter(&self) -> Result<RowsIter<'_, R>> {
         Ok(match self {
             Rows::Memory(rows) => RowsIter::Memory(rows.iter()),
@@ -195,7 +198,7 @@ impl<R: FixedSize> Rows<R> {
         })
     }
 
-    /// Returns a cursor before the first row.
+    /// Returns a cursor that is positioned before the first row.
     ///
     /// # Errors
     /// Errors of [`Rows::iter`].
@@ -203,7 +206,7 @@ impl<R: FixedSize> Rows<R> {
         Ok(RowCursor::new(self.iter()?))
     }
 
-    /// Rows as a slice; `None` if they are in a file.
+    /// Returns the rows as a slice; `None` if they are in a file.
     pub fn as_slice(&self) -> Option<&[R]> {
         match self {
             Rows::Memory(rows) => Some(rows),
@@ -229,13 +232,13 @@ impl<R: FixedSize> SpilledRows<R> {
     }
 }
 
-/// Reads bytes at an offset of a file. Threads can call this at the same time.
+/// Fills `bytes` with the bytes at an offset of a file. Several threads can read the same file at the same time.
 #[cfg(unix)]
 pub fn read_exact_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset)
 }
 
-/// Reads bytes at an offset of a file. Threads can call this at the same time.
+/// Fills `bytes` with the bytes at an offset of a file. Several threads can read the same file at the same time.
 #[cfg(windows)]
 pub fn read_exact_at(file: &File, mut bytes: &mut [u8], mut offset: u64) -> io::Result<()> {
     while !bytes.is_empty() {
@@ -247,7 +250,7 @@ pub fn read_exact_at(file: &File, mut bytes: &mut [u8], mut offset: u64) -> io::
     Ok(())
 }
 
-/// Iterator over rows in order.
+/// Iterator over [`Rows`] in order.
 #[derive(Debug)]
 pub enum RowsIter<'a, R> {
     Memory(std::slice::Iter<'a, R>),
@@ -265,7 +268,7 @@ impl<R: FixedSize> Iterator for RowsIter<'_, R> {
     }
 }
 
-/// Cursor over rows in order, which can look at the next row without consuming it.
+/// Cursor over the rows of an iterator. It can return the next row without consuming it.
 #[derive(Debug)]
 pub struct RowCursor<I, R> {
     rows: I,
@@ -278,7 +281,7 @@ impl<R: Copy, I: Iterator<Item = Result<R>>> RowCursor<I, R> {
         RowCursor { rows, next: None, is_read: false }
     }
 
-    /// Returns the next row without consuming it.
+    /// Returns the next row without consuming it; `None` after the last row.
     ///
     /// # Errors
     /// Errors of the rows.
@@ -290,7 +293,7 @@ impl<R: Copy, I: Iterator<Item = Result<R>>> RowCursor<I, R> {
         Ok(self.next)
     }
 
-    /// Consumes and returns the next row.
+    /// Consumes and returns the next row; `None` after the last row.
     ///
     /// # Errors
     /// Errors of the rows.
@@ -300,7 +303,7 @@ impl<R: Copy, I: Iterator<Item = Result<R>>> RowCursor<I, R> {
         Ok(next)
     }
 
-    /// Consumes and returns the next row if `matches` is true for it.
+    /// Consumes and returns the next row if `matches` is true for it. Otherwise returns `None`.
     ///
     /// # Errors
     /// Errors of the rows.
@@ -311,8 +314,8 @@ impl<R: Copy, I: Iterator<Item = Result<R>>> RowCursor<I, R> {
         }
     }
 
-    /// Skips all rows with smaller keys. Then returns the next row without consuming it, if it has the key. The rows must be
-    /// in ascending order of `key_of`, and successive calls must have ascending keys.
+    /// Skips all rows with smaller keys than `key`. Then returns the next row, without consuming it, if it has this key;
+    /// otherwise `None`. The rows must be in ascending order of `key_of`, and successive calls must have ascending keys.
     ///
     /// # Errors
     /// Errors of the rows.

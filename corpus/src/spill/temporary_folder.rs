@@ -1,4 +1,4 @@
-//! Folder for the temporary files of a run.
+//! Folder for the temporary files of a job.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind};
@@ -14,29 +14,30 @@ use crate::{Diagnostic, Observer};
 use simstore_io::numbers::format_bytes;
 use simstore_io::output::UnfinishedOutputs;
 
-/// Prefix of the folder's name.
+/// Prefix of the name of each temporary folder.
 const PREFIX: &str = "simstore-";
-/// Suffix of the folder's name.
+/// Suffix of the name of each temporary folder.
 const SUFFIX: &str = ".tmp";
-/// File in the folder that the process locks.
+/// Name of the file in the folder that the process keeps locked, so that no other process removes the folder.
 const LOCK: &str = "lock";
 
-/// Folder for data beyond the memory budget of a run. Its parent is a given folder, or the system's folder for temporary
-/// files. It is created at first use. It is removed with its contents when this value is dropped, or the run is interrupted.
-/// If a process is killed, the next run with the same parent removes the folder.
+/// Temporary folder for data beyond the memory budget of a job. Its parent is a given folder, or the system's folder for
+/// temporary files. The folder is created at first use, and removed with its contents when this value is dropped, or when
+/// the program is interrupted. If the process is killed, the folder remains until a later job with the same parent removes
+/// it.
 #[derive(Debug)]
 pub struct TemporaryFolder {
     parent: PathBuf,
     unfinished: UnfinishedOutputs,
     created: Mutex<Option<CreatedFolder>>,
     disk: Disk,
-    /// Counters of the bytes written and held on disk.
+    /// Counters of the bytes that were written to files in the folder, and of the bytes that these files hold now.
     pub counts: SpillCounters,
-    /// Largest number of bytes that the folder is expected to hold at a time; 0 if unknown.
+    /// Largest number of bytes that the folder is expected to hold at one time; 0 if unknown.
     needed: AtomicU64,
 }
 
-/// An existing folder, locked as long as this value exists.
+/// A temporary folder that has been created, locked as long as this value exists.
 #[derive(Debug)]
 struct CreatedFolder {
     path: PathBuf,
@@ -44,8 +45,8 @@ struct CreatedFolder {
 }
 
 impl TemporaryFolder {
-    /// Prepares a folder in `parent`, or else in the system's folder for temporary files. Creates nothing yet. Removes
-    /// folders of killed processes, and reports them to the observer.
+    /// Prepares a folder in `parent` or, without `parent`, in the system's folder for temporary files. Creates nothing
+    /// yet. Removes temporary folders that killed processes have left in the parent, and reports them to the observer.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if `parent` is not a folder.
@@ -87,7 +88,7 @@ impl TemporaryFolder {
     /// Returns the folder's path, and creates it at first use.
     ///
     /// # Errors
-    /// [`Error::Refused`] if it cannot be created.
+    /// [`Error::Refused`] if the folder cannot be created.
     pub fn folder(&self) -> Result<PathBuf> {
         let mut created = self.created.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(created) = &*created {
@@ -125,7 +126,8 @@ impl TemporaryFolder {
         self.needed.fetch_max(bytes, Ordering::Relaxed);
     }
 
-    /// Error for a failed write in the folder. The message has the bytes held, the bytes needed, and a remedy.
+    /// Returns the error for a failed write in the folder. If the disk is full, the message says how many bytes the folder
+    /// holds and needs.
     pub fn write_error(&self, error: &io::Error) -> Error {
         let is_full = matches!(
             error.kind(),
@@ -190,7 +192,7 @@ impl Drop for TemporaryFolder {
     }
 }
 
-/// Removes the temporary folders in `parent` that no process has locked.
+/// Removes the temporary folders in `parent` that no process has locked, and reports them to the observer.
 fn remove_leftovers(parent: &Path, observer: &dyn Observer) {
     // If the parent cannot be read, nothing is removed.
     let Ok(entries) = parent.read_dir() else { return };
