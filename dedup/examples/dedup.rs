@@ -1,6 +1,6 @@
 //! Deduplicates a file of documents. `cargo run --release -p simstore-dedup --features parquet --example dedup
-//! -- pages.jsonl unique.jsonl duplicates.parquet` writes the kept documents, and a table of the documents in
-//! clusters.
+//! -- pages.jsonl unique.jsonl duplicates.parquet` reads `pages.jsonl`, writes the kept documents to
+//! `unique.jsonl`, and writes a table of all documents that are in clusters to `duplicates.parquet`.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use simstore_corpus::Inputs;
 use simstore_dedup::{ComparisonConfig, DedupConfig, Outputs};
 use simstore_io::DocumentOptions;
 
-/// Deduplicates a file of documents. Returns the numbers of kept documents and of all documents.
+/// Deduplicates a file of documents. Returns the number of kept documents and the number of all documents.
 pub(crate) fn run(
     input: PathBuf,
     unique: PathBuf,

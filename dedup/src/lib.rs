@@ -50,8 +50,8 @@
 //! # assert!(!config.pairs);
 //! ```
 //!
-//! To choose a threshold, call [`sample_pairs`]. It returns a histogram of similarities, and pairs above and
-//! below the threshold to read.
+//! To choose a threshold, call [`sample_pairs`]. It returns a histogram of similarities, and sample pairs above
+//! and below the threshold, which you can read and judge.
 //!
 //! # Compare with a store, and add to it
 //!
@@ -80,10 +80,11 @@
 //!
 //! # Memory, progress and interruptions
 //!
-//! By similarity, a document takes about 140 bytes of memory. By distance, a 64-bit fingerprint takes 28
-//! bytes, and a 128-bit fingerprint 52 bytes. Ids that differ from the input position, near-duplicates and
-//! pairs take more. Data beyond [`DedupConfig::memory`] goes to temporary files. [`estimate()`] estimates the
-//! number of documents, the memory, the disk space and the time of a run in advance.
+//! If texts are compared by similarity, a document takes about 140 bytes of memory. If fingerprints are compared,
+//! a 64-bit fingerprint takes 28 bytes, and a 128-bit fingerprint 52 bytes. Ids that differ from the input
+//! position, near-duplicates and pairs take additional memory. Data beyond [`DedupConfig::memory`] goes to
+//! temporary files. [`estimate()`] estimates the number of documents, the memory, the disk space and the time of a
+//! run in advance.
 //!
 //! A [`RunObserver`] receives the progress and can cancel a run. With [`DedupConfig::resume`], a run writes
 //! checkpoints, and an interrupted run continues from them.
@@ -134,7 +135,7 @@ pub use crate::report::summary::{ClusterSummary, SpillSummary, Summary};
 pub use crate::report::{Cluster, Member, NearPair, RemovedDocument, Report};
 pub use crate::run::{RunObserver, run};
 
-/// Runs the examples of a page for users as tests.
+/// Runs the examples in `docs/library.md` as documentation tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/library.md")]
 struct Library;

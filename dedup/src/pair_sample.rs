@@ -1,5 +1,5 @@
-//! A histogram of similarities and a sample of similar pairs. They help to choose a threshold if it is not known
-//! for any documents whether they are duplicates.
+//! A histogram of similarities and a sample of similar pairs. They help to choose a threshold for documents without
+//! known duplicates.
 
 use std::collections::BTreeMap;
 
@@ -21,12 +21,12 @@ use simstore_io::Document;
 
 /// Number of histogram bins from similarity 0 to similarity 1, so the width of a bin is 0.05.
 const BINS_PER_UNIT: f64 = 20.0;
-/// Range of similarities below the requested threshold that the histogram covers. Its lowest bin contains the lower
-/// end of this range, or is higher if the recall is not possible there.
+/// The histogram starts this far below the requested threshold, in the bin that contains this similarity. It starts
+/// in a higher bin if the recall is not possible there.
 const RANGE_BELOW: f64 = 0.3;
 /// Maximum number of pairs in a sample. Both texts of each pair stay in memory.
 const MAX_PAIRS: usize = 10_000;
-/// Allowance for rounding when a similarity is assigned to a bin.
+/// Tolerance for rounding errors when a similarity is assigned to a bin.
 const ROUNDING: f64 = 1e-9;
 
 /// Histogram and sample of the similar pairs of a corpus.
@@ -53,16 +53,16 @@ pub struct SimilarityBin {
     pub to: f64,
     /// Number of pairs in this bin. A group of documents with equal shingles counts as a single document.
     pub pairs: u64,
-    /// Number of documents that are similar to a document preferred to them. Each is counted once, in the bin of
-    /// its greatest similarity to such a document. With the default [`keep`](DedupConfig::keep), earlier
-    /// documents are preferred.
+    /// Number of documents that are similar to a more preferred document. Each of these documents is counted once,
+    /// in the bin of its greatest similarity to a more preferred document. With the default
+    /// [`keep`](DedupConfig::keep), earlier documents are preferred.
     pub duplicates: u64,
     /// Sum of `duplicates` over this bin and all higher bins. A run with the threshold `from` removes at most
     /// this number of documents.
     pub removed_at_most: u64,
 }
 
-/// Pair of similar documents.
+/// Pair of similar documents, with their texts.
 #[derive(Debug)]
 pub struct SampledPair {
     /// The preferred document of the two.
@@ -82,12 +82,12 @@ struct UniquePair {
 }
 
 /// Reads all inputs, counts the similar pairs above and below the threshold of the configuration, and draws a
-/// sample of `count` of these pairs. Pairs at the lowest similarity of the histogram are found with the recall
+/// sample of `count` of these pairs. Even a pair at the lowest similarity of the histogram is found with the recall
 /// of the configuration. Nothing is written.
 ///
 /// # Errors
 /// - [`Error::BadArgument`] if the configuration compares fingerprints, has reference stores or checkpoints,
-///   or keeps no duplicates; if the inputs are fingerprints; or if `count` is above 10,000.
+///   or keeps no document of a cluster; if the inputs are fingerprints; or if `count` is above 10,000.
 /// - The errors of [`run`](crate::run()).
 pub fn sample_pairs(
     config: &DedupConfig,
@@ -107,9 +107,9 @@ pub fn sample_pairs(
     sample_results(results, threshold, lowest, count, observer)
 }
 
-/// Returns the lower bound of the lowest bin. This is the first bin at whose lower bound the recall is possible,
-/// starting from the bin that contains the threshold minus [`RANGE_BELOW`]. If no bin below the threshold is
-/// possible, returns the threshold.
+/// Returns the lower bound of the lowest bin: the least bound that is not below the bin of the threshold minus
+/// [`RANGE_BELOW`], and at which a search can reach the recall. If no bound below the threshold can, returns the
+/// threshold.
 fn lowest_similarity(threshold: f64, recall: f64) -> Result<f64> {
     // Fails if even the threshold does not allow the recall.
     band_search_plan::plan_band_search(threshold, recall, 0)?;
@@ -242,8 +242,8 @@ impl Reservoir {
     }
 }
 
-/// Draws `count` pairs, one from each bin in turn. The order of the bins alternates between bins above and
-/// below the threshold, starting with those nearest to it. Returns the pairs sorted by similarity, most similar
+/// Draws `count` pairs: one from each bin, then again one from each bin, and so on. The order alternates between bins
+/// above and bins below the threshold, the nearest ones first. Returns the pairs sorted by similarity, most similar
 /// first.
 fn choose_pairs(
     bins: &[SimilarityBin],
@@ -317,8 +317,8 @@ mod tests {
         Histogram::new(lowest).bins.iter().map(|bin| bin.from).collect()
     }
 
-    /// A bin starts at the nearest `f64` to its bound. So a search with this bound as threshold finds pairs of
-    /// exactly this similarity.
+    /// The lowest bin starts at the `f64` that is nearest to a multiple of 0.05. So a search with this start as
+    /// threshold finds pairs whose similarity is exactly this multiple.
     #[test]
     fn bins_start_at_the_nearest_number() {
         for percent in 45..=100 {

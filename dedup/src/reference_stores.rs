@@ -1,5 +1,5 @@
-//! Reference stores. Input documents are compared with the documents in these stores, and removed if they are
-//! near one.
+//! Reference stores. Input documents are compared with the documents in these stores, and an input document is
+//! removed if it is near a stored document.
 
 use std::any::Any;
 use std::io::ErrorKind;
@@ -12,7 +12,7 @@ use simstore_corpus::spill::MemoryBudget;
 use simstore_corpus::{Diagnostic, Observer, torn_log_tails};
 use simstore_text::{DocumentComparer, Profile, SIMILAR_STORE_KEY, SimilarSettings};
 
-/// Least memory that a store needs for sorting when documents are added, in bytes.
+/// Least memory that a store gets for sorting when documents are added, in bytes.
 const MIN_SORT_BYTES: u64 = 16 << 20;
 
 /// Store that input documents are compared with, and perhaps added to.
@@ -114,8 +114,8 @@ impl ReferenceStores {
         !self.settings.is_empty()
     }
 
-    /// Returns a comparer for each existing store, if the stores are stores of similar documents; otherwise an
-    /// empty list. The comparer computes similarities to documents of the store.
+    /// Returns a comparer for each existing store, which computes similarities to the documents of the store.
+    /// Returns an empty list if the stores are not stores of similar documents.
     pub(crate) fn text_comparers(&self, profile: &Profile) -> Result<Vec<DocumentComparer>> {
         let stores = self.snapshots().zip(&self.settings);
         stores
@@ -124,7 +124,7 @@ impl ReferenceStores {
     }
 }
 
-/// Whether there is a store at `path`. Fails if the folder cannot be listed.
+/// Whether there is a store at `path`. Fails if `path` is a folder that cannot be listed.
 fn has_store(path: &Path) -> Result<bool> {
     if is_store(path) {
         return Ok(true);
@@ -137,7 +137,8 @@ fn has_store(path: &Path) -> Result<bool> {
     }
 }
 
-/// Whether the creation of a store of similar documents was interrupted before its settings were written.
+/// Whether the creation of this store, as a store of similar documents, was interrupted before its settings were
+/// written.
 fn is_half_created(store: &AnySnapshot) -> bool {
     let has_no_mark = || matches!(store.metadata(SIMILAR_STORE_KEY), Ok(None));
     store.is_empty() && store.highest_id().is_none() && store.codec() == Codec::EliasFano && has_no_mark()
@@ -152,8 +153,8 @@ pub(crate) fn open_store(path: &Path, width: Width, options: &StoreOptions) -> R
     )
 }
 
-/// Opens a store for reading only. Warns if the end of its log is torn: documents whose writes were lost are
-/// not compared.
+/// Opens a store for reading only. Warns if the end of its log is torn, because inputs are not compared with
+/// documents whose writes were lost.
 fn open_read_only(path: &Path, width: Width, observer: &dyn Observer) -> Result<AnySnapshot> {
     let open = || Snapshot::open_retrying(path);
     let store: AnySnapshot = AnyWidth::with_bits(width.bits(), open, || Snapshot::open_retrying(path))?;
@@ -171,8 +172,8 @@ pub(crate) fn write_options(budget: MemoryBudget) -> StoreOptions {
     StoreOptions { memory, ..StoreOptions::default() }
 }
 
-/// Returns the common profile of all stores that have one; `None` if no store has a profile. Fails if
-/// profiles differ.
+/// Returns the profile that all stores with a profile have; `None` if no store has a profile. Fails if profiles
+/// differ.
 fn common_profile(stores: &[ReferenceStore]) -> Result<Option<&str>> {
     let profiles = stores.iter().filter_map(|store| Some((store, store.snapshot()?.profile())));
     let mut profiles = profiles.filter(|(_, profile)| !profile.is_empty());
@@ -187,8 +188,8 @@ fn common_profile(stores: &[ReferenceStore]) -> Result<Option<&str>> {
     }
 }
 
-/// Returns the settings of the existing stores if they are stores of similar documents, else an empty list.
-/// Fails if kinds differ.
+/// Returns the settings of the existing stores if they are stores of similar documents, else an empty list. Fails
+/// if only some of the stores are stores of similar documents.
 fn similar_settings(stores: &[ReferenceStore]) -> Result<Vec<SimilarSettings>> {
     let mut kinds = Vec::new();
     for store in stores {

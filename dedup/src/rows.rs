@@ -17,11 +17,12 @@ pub(crate) type Candidate = (u32, u32);
 /// Two unique documents that are near each other, and their score: (worse, better, score).
 pub(crate) type ScoredPair = (u32, u32, PairScore);
 
-/// (Represented unique document, its representative, score of the two).
+/// Assignment of a unique document to a representative: (document, its representative, score of the two).
 pub(crate) type AssignmentRow = (u32, u32, PairScore);
 
-/// Score of a pair of documents, as a sortable integer. By similarity: the bits of the Jaccard similarity, an
-/// `f64` from 0 to 1. By distance: the Hamming distance of the fingerprints in bits.
+/// Score of a pair of documents, as a sortable integer. If documents are compared by similarity, the score is the
+/// bits of the Jaccard similarity, an `f64` from 0 to 1. If they are compared by distance, the score is the Hamming
+/// distance of the fingerprints.
 pub(crate) type PairScore = u64;
 
 /// Converts a similarity to a score, without rounding: the reported similarity is exactly the computed one.
@@ -35,13 +36,13 @@ pub(crate) fn similarity_from_score(score: PairScore) -> f64 {
     f64::from_bits(score)
 }
 
-/// MinHash signature of a document.
+/// MinHash signature of a document, as a row of fixed size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SignatureRow {
     pub(crate) document: u32,
     /// Number of distinct features; 0 if the document has no text.
     pub(crate) features: u32,
-    /// Wrapping sum of the hashes of all features.
+    /// Wrapping sum of the hashes of all features of the text.
     pub(crate) sum: u64,
     pub(crate) bands: [u64; BANDS],
 }
@@ -76,12 +77,12 @@ impl SignatureRow {
     }
 }
 
-/// Identifies the representative of a cluster: the index of an input document in the corpus, or the index of a
-/// stored document in the rows of all stored representatives.
+/// Identifies the representative of a cluster: an input document by its index in the corpus, or a stored document
+/// by its index in the rows of all stored representatives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RepresentativeId(u64);
 
-/// Bit that marks a [`RepresentativeId`] as the index of a stored document.
+/// Bit that is set in a [`RepresentativeId`] if it is the index of a stored document.
 const STORED_FLAG: u64 = 1 << 63;
 
 impl RepresentativeId {
@@ -93,7 +94,7 @@ impl RepresentativeId {
         RepresentativeId(index | STORED_FLAG)
     }
 
-    /// Returns the input document as `Ok`, or the index of the stored document as `Err`.
+    /// Returns the index of an input document as `Ok`, or the index of a stored document as `Err`.
     pub(crate) fn get(self) -> Result<usize, u64> {
         if self.0 & STORED_FLAG == 0 { Ok(self.0 as usize) } else { Err(self.0 & !STORED_FLAG) }
     }
@@ -103,7 +104,7 @@ impl RepresentativeId {
 /// [`PairScore`]; it is 0 if the score is exact.
 pub(crate) type ScoreWithError = (PairScore, PairScore);
 
-/// Input document that belongs to a cluster.
+/// Input document that belongs to a cluster, with the cluster and its representative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct MemberRow {
     // The first field, so that sorted rows are in document order.
@@ -161,8 +162,8 @@ fixed!(RepresentativeId { 0: u64 });
 fixed!(MemberRow { cluster: u32, document: u64, representative: RepresentativeId, measure: ScoreWithError });
 fixed!(StoredRow { store: u32, fingerprint: u128, id: Option<u64> });
 
-/// Input document and a stored document near it: ((document, rank), stored document, score). The stored
-/// documents near an input document are ranked; rank 0 is the nearest.
+/// Input document and a stored document near it: ((input document, rank), stored document, score). The rank orders
+/// the stored documents near an input document: rank 0 is the nearest.
 pub(crate) type StoredMatchRow = ((u32, u32), StoredRow, ScoreWithError);
 
 #[cfg(test)]

@@ -24,8 +24,8 @@ use crate::report::outputs::Outputs;
 use crate::report::run_results::{RunResults, StoreAddition};
 use crate::workspace::Workspace;
 
-/// Receives the progress and the results of [`run`]. Each [`Observer`] also implements this trait, and
-/// ignores the results.
+/// Receives the progress and the results of [`run`]. Each [`Observer`] also implements this trait; as a
+/// `RunObserver`, it ignores the results.
 pub trait RunObserver {
     /// Returns the observer of progress and messages. It can cancel the run.
     fn observer(&self) -> &dyn Observer;
@@ -155,7 +155,7 @@ fn run_hash(config: &DedupConfig, resolved: &ResolvedConfig, corpus: &Corpus) ->
     Ok(format!("{:016x}", xxh3_64_with_seed(parameters.as_bytes(), corpus.checksum()?)))
 }
 
-/// Returns the error of a run that has not read any document.
+/// Returns the error for a run whose inputs have no documents.
 fn no_documents_error(counts: &InputCounts) -> Error {
     let skipped = [
         (counts.malformed, "invalid document or unreadable file", "invalid documents or unreadable files"),
@@ -171,7 +171,7 @@ fn no_documents_error(counts: &InputCounts) -> Error {
     ))
 }
 
-/// Warns of documents that lack the field of the keep rule. Fails if all documents lack it.
+/// Warns if some documents lack the field that the keep rule compares. Fails if all documents lack this field.
 fn check_keep_field(
     keep: &KeepRule,
     corpus: &Corpus,

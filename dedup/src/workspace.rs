@@ -10,7 +10,7 @@ use simstore_io::output::UnfinishedOutputs;
 
 use crate::config::DedupConfig;
 
-/// Number of equal shares of the memory budget. One writer or sorter of rows may use one share.
+/// Number of equal shares into which the memory budget is divided. One writer or sorter of rows may use one share.
 const BUDGET_SHARES: u64 = 8;
 
 /// Memory budget and temporary folder of a run.
@@ -46,8 +46,8 @@ impl Workspace {
         Sorter::new(self.temporary.clone(), self.share())
     }
 
-    /// Creates a writer of rows, which keeps their order. If the rows exceed one share of the memory, they
-    /// spill to disk.
+    /// Creates a writer that keeps rows in the order in which they are written. If the rows exceed one share of
+    /// the memory, they spill to disk.
     pub(crate) fn rows<R: FixedSize>(&self) -> RowsWriter<R> {
         RowsWriter::new(self.temporary.clone(), self.share())
     }

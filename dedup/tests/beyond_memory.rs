@@ -44,7 +44,7 @@ impl DiagnosticRecorder {
     }
 }
 
-/// Returns a text of random words, a text from `before`, or an empty text.
+/// Returns a text of new random words, which it adds to `before`; a copy of a text in `before`; or an empty text.
 fn text(random: &mut Random, before: &mut Vec<String>) -> String {
     match random.below(100) {
         0 | 1 => String::new(),
@@ -57,8 +57,8 @@ fn text(random: &mut Random, before: &mut Vec<String>) -> String {
     }
 }
 
-/// Returns lines of JSON documents with ids and dates (for `--keep newest`), and some malformed lines. `id`
-/// returns the id of the document with a number; `None` for a document without id.
+/// Returns lines of JSON documents with ids and dates (for `--keep newest`), and some malformed lines. `id` returns
+/// the id of the document with an index; `None` if this document has no id.
 fn documents(id: impl Fn(&mut Random, usize) -> Option<String>) -> String {
     let (mut random, mut before) = (Random(3), Vec::new());
     let mut lines = String::new();
@@ -95,7 +95,7 @@ fn stored(store: &Path) -> Vec<(u64, u64, Option<String>)> {
     all
 }
 
-/// Result of a run: summary, kept documents, output files, and the fingerprints, ids and names in its store.
+/// Result of a run: summary, kept documents, output files, and the content of the store as (fingerprint, id, name).
 type MemoryRunResult =
     (Summary, Vec<String>, BTreeMap<PathBuf, Vec<u8>>, Option<Vec<(u64, u64, Option<String>)>>);
 
@@ -124,8 +124,8 @@ fn run(
     Ok((totals, kept, all_files(out), store))
 }
 
-/// Checks that a run with little memory gives the same result as a run with much memory. `name` and `content`
-/// are those of the input file. If `add` is set, the run adds documents to a store.
+/// Checks that a run with little memory gives the same result as a run with much memory. The input file has this name
+/// and this content. If `add` is set, the runs add documents to a store.
 fn check(name: &str, content: impl AsRef<[u8]>, options: &DedupConfig, add: bool) {
     let folder = TempFolder::new();
     let input = folder.file(name, content);
@@ -239,8 +239,8 @@ fn documents_in_memory_may_be_too_many_too() {
     assert!(run(Some(SMALL_MEMORY_BYTES)) == run(None));
 }
 
-/// If many documents share few fingerprints that are all near each other, a run with little memory gives the same
-/// result as a run with much memory.
+/// If 20,000 documents have only 60 distinct fingerprints, all near each other, a run with little memory gives the
+/// same result as a run with much memory.
 #[test]
 fn however_many_are_near_others_it_is_done() {
     for cluster_by in [ClusterBy::Components, ClusterBy::Stars] {

@@ -1,5 +1,4 @@
-//! Tests the counter that several threads share in the search for dense groups. The atomic operations of the
-//! threads are run in every possible order.
+//! Tests a counter that several threads share. Runs the atomic operations of the threads in every possible order.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
@@ -27,8 +26,8 @@ mod atomic {
             self.0.store(count, order);
         }
 
-        /// Updates the value by the same algorithm as the standard library: loads it, then exchanges it until
-        /// no other thread was faster.
+        /// Updates the value by the same algorithm as the standard library: loads it, then tries to exchange it, again
+        /// and again until no other thread has changed it in between.
         pub(crate) fn fetch_update(
             &self,
             set: Ordering,
@@ -56,9 +55,10 @@ const THREADS: usize = 3;
 /// One order of the operations of all threads.
 #[derive(Default)]
 struct Order {
-    /// Prescribed choice at each of the first steps: an index into `waiting`. At later steps, the choice is 0.
+    /// For each of the first steps, the thread that must run next, as an index into `waiting`. At later steps, the
+    /// first waiting thread runs.
     prescribed: Vec<usize>,
-    /// At each step so far: the choice, and the number of possible choices.
+    /// For each step so far: the index of the chosen thread in `waiting`, and the number of waiting threads.
     choices: Vec<(usize, usize)>,
     waiting: Vec<usize>,
     ended: usize,
@@ -66,7 +66,7 @@ struct Order {
 }
 
 impl Order {
-    /// Chooses the thread that runs next, if each thread waits or has ended.
+    /// Chooses the thread that runs next, if no thread is running: each one waits or has ended.
     fn choose(&mut self) {
         if self.waiting.len() + self.ended == THREADS && !self.waiting.is_empty() {
             self.waiting.sort_unstable();
@@ -96,8 +96,8 @@ fn wait_for_turn() {
     order.turn = None;
 }
 
-/// Runs the same function on all threads in every order, and checks the value after each run. Returns the
-/// number of orders.
+/// For every order of operations, makes a value, calls `run` with it on all threads, and then checks the value.
+/// Returns the number of orders.
 fn in_every_order<T: Sync>(
     make: impl Fn() -> T,
     run: impl Fn(&T) + Sync,
@@ -153,7 +153,7 @@ fn whatever_the_order_the_count_is_exact() {
     }
 }
 
-/// If an addition consists of a separate load and store, it can be lost. Trying all orders must detect that.
+/// An addition that consists of a separate load and store is lost in some orders, and in others not.
 #[test]
 fn an_addition_in_two_steps_is_found_out() {
     let mut lost = 0;

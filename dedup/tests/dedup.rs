@@ -35,7 +35,7 @@ fn found(report: Result<Report>) -> Report {
     report
 }
 
-/// Returns the members of each cluster, the kept one first.
+/// Returns the ids of the members of each cluster, the kept member first.
 fn clusters(found: &Report) -> Vec<Vec<String>> {
     let ids = |cluster: Result<simstore_dedup::Cluster<'_>>| {
         let mut members = cluster.unwrap().members;
@@ -45,7 +45,7 @@ fn clusters(found: &Report) -> Vec<Vec<String>> {
     found.clusters().map(ids).collect()
 }
 
-/// Returns the files of a folder and its subfolders, including hidden ones.
+/// Returns the paths and contents of the files in a folder and its subfolders, including hidden files.
 fn all_files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -107,8 +107,8 @@ fn the_example_deduplicates_a_file() {
     assert!(members.len() > 77 - kept, "{members:?}");
 }
 
-/// Inputs in memory come from an iterator. A malformed item ends the run; if malformed documents are skipped,
-/// it is counted.
+/// A malformed document among inputs in memory ends the run with an error. If malformed documents are skipped, it is
+/// only counted.
 #[test]
 fn malformed_documents_in_memory_are_skipped_if_requested() {
     let given = || {
@@ -292,7 +292,7 @@ fn dropped_files_leave_nothing() {
     assert_eq!(all_files(folder.0.path()).len(), before.len() + 2);
 }
 
-/// Observer that cancels a run when its files are written.
+/// Observer that cancels a run after its output files were written, before they get their names.
 struct CancelWhenWritten<'a> {
     folder: &'a Path,
     /// Number of files in the folder before the run.
@@ -347,8 +347,9 @@ fn run(input: &Path, folder: &Path, options: &DedupConfig, observer: &dyn RunObs
     Ok(())
 }
 
-/// Stops a run at its first call of the observer, then the next run at its second call, and so on. Repeats each
-/// run without a stop, and checks its files. Expects more than `least` calls in a run.
+/// Stops a run at its first call of the observer, another run at its second call, and so on. Checks that a stopped run
+/// leaves no files, and that the same run without a stop then gives the expected files. Expects more than `least`
+/// calls in a run.
 fn stop_everywhere(options: impl Fn(&Path) -> DedupConfig, least: u64) {
     let folder = TempFolder::new();
     let input = folder.file("in/a.jsonl", documents());
@@ -451,7 +452,7 @@ fn the_same_run_adds_once() {
     assert_eq!((stored(&out.join("store")), fs::read(out.join("keep")).unwrap()), before);
 }
 
-/// Observer that calls a function when the files of a run are written.
+/// Observer that calls a function after the output files of a run were written, before they get their names.
 struct WriteHook<F>(F);
 
 impl<F: Fn() -> Result<()>> RunObserver for WriteHook<F> {
@@ -464,8 +465,8 @@ impl<F: Fn() -> Result<()>> RunObserver for WriteHook<F> {
     }
 }
 
-/// Two runs start without a store. The run that ends second has not compared its documents with the additions
-/// of the first one, so it adds nothing.
+/// If another run creates the store during a run, the run fails and adds nothing, because its documents were not
+/// compared with the documents of the other run.
 #[test]
 fn a_store_that_another_run_has_made_is_not_added_to() {
     for compare in [ComparisonConfig::by_distance(3), DedupConfig::default().comparison] {
@@ -493,8 +494,8 @@ fn a_store_that_another_run_has_made_is_not_added_to() {
     }
 }
 
-/// A run that was killed between the commit and the publication leaves its output under a hidden name. The
-/// next run gives the file its name before it lists its inputs: the file may be one of them.
+/// If a run was killed while its output had a hidden name, the next run gives the output its name before it lists its
+/// inputs, so that the output can be one of the inputs.
 #[test]
 fn files_of_an_interrupted_run_get_their_names_before_inputs_are_listed() {
     let folder = TempFolder::new();
@@ -521,7 +522,7 @@ fn files_of_an_interrupted_run_get_their_names_before_inputs_are_listed() {
 }
 
 /// The hash that identifies a run is the same as in earlier versions. Stores keep the hash of the last run that
-/// added documents, so that no version repeats this run.
+/// added documents, so that a later version recognizes this run and does not repeat it.
 #[test]
 fn runs_are_identified_as_by_earlier_versions() {
     for (bits, expected) in [(64, "a901452fbc4f3d08"), (128, "899ba0a10d13944b")] {
@@ -561,7 +562,7 @@ fn runs_are_identified_as_by_earlier_versions() {
     }
 }
 
-/// Documents without text have no fingerprint: they are kept, however many there are.
+/// Documents without text are all kept, because they have no fingerprint and so no near-duplicates.
 #[test]
 fn documents_without_text_match_nothing() {
     // By similarity, punctuation is compared, too.

@@ -1,5 +1,5 @@
-//! Compares the results for dense groups with a plain loop over all pairs: connected components, and `--keep
-//! none`. Also checks the number of verified pairs.
+//! Tests dense groups, in which most documents are similar to each other. Compares connected components, and the
+//! results of `--keep none`, with a plain loop over all pairs. Also checks the number of verified pairs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -17,7 +17,8 @@ use simstore_text::{Profile, jaccard};
 use crate::beyond_memory::SMALL_MEMORY_BYTES;
 use crate::{Random, TempFolder};
 
-/// Returns groups of pages that share a template with some words replaced, exact duplicates, and unrelated pages.
+/// Returns a mixture of pages: pages of three templates with some words replaced, exact duplicates, and unrelated
+/// pages.
 fn pages(random: &mut Random, count: usize) -> Vec<String> {
     let templates: Vec<(u64, u64, u64)> =
         (0..3).map(|_| (30 + random.below(70), 1 + random.below(5), [8, 100_000][random.index(2)])).collect();
@@ -44,8 +45,8 @@ fn pages(random: &mut Random, count: usize) -> Vec<String> {
 
 type PagePairs = Vec<(usize, usize, f64)>;
 type PageReasons = BTreeMap<usize, (usize, f64)>;
-/// For each document in a component: the first document of the component. For each removed document: the
-/// document that it duplicates, and their similarity.
+/// A map from each document in a component to the first document of the component, and a map from each removed document
+/// to the document that it duplicates, with their similarity.
 type ComponentsAndReasons = (BTreeMap<usize, usize>, PageReasons);
 
 fn run(input: &Path, options: &DedupConfig) -> Report {
@@ -69,8 +70,8 @@ fn components_and_reasons(found: &Report) -> ComponentsAndReasons {
     (clusters, reasons)
 }
 
-/// Computes the expected result from all similar pairs. One document of each component is kept; if `is_none` is
-/// set, none is kept.
+/// Computes the expected result from all similar pairs. The first document of each component is kept; if `is_none` is
+/// set, no document of a component is kept.
 fn expected(pairs: &PagePairs, sets: &[Vec<u64>], is_none: bool) -> ComponentsAndReasons {
     let mut first: Vec<usize> = (0..sets.len()).collect();
     let in_pairs: BTreeSet<usize> = pairs.iter().flat_map(|&(a, b, _)| [a, b]).collect();
@@ -167,7 +168,8 @@ fn found_pairs_equal_those_of_the_plain_loop() {
     assert!(listed as f64 > 0.99 * all as f64 && all > 100_000, "{listed} of {all}");
 }
 
-/// Returns pages of one template with one word replaced. Each is similar to all others.
+/// Returns pages of one template, each with another word at one position, as JSON lines. Each page is similar to all
+/// others.
 fn copies(count: usize) -> String {
     let page = |at: usize| {
         let word = |word| if word == 50 { format!("name{at}") } else { format!("word{word}") };
@@ -199,7 +201,7 @@ fn pages_of_one_template_are_compared_with_few_others() {
     }
 }
 
-/// The temporary files for a list of all pairs are about as large as the dry run estimated.
+/// The temporary files of a run that records all pairs are about as large as the dry run estimates.
 #[test]
 fn the_disk_of_listed_pairs_is_estimated() {
     let folder = TempFolder::new();

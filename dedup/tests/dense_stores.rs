@@ -1,5 +1,5 @@
-//! Deduplicates dense groups against stores of similar documents. Compares the results with a plain loop over
-//! all pairs of an input document and a stored document.
+//! Deduplicates against stores of similar documents, for input documents with many candidates among the stored
+//! documents. Compares the results with a plain loop over all pairs of an input document and a stored document.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,8 @@ fn run(texts: &[String], folder: &TempFolder, options: &DedupConfig) -> Report {
     simstore_dedup::run(options, &inputs, Outputs::default(), &()).unwrap()
 }
 
-/// Most similar stored document of each input document that has one: path of the store, id, and similarity.
+/// For each input document that is near a stored document, its most similar stored document: path of the store, id,
+/// and similarity.
 type NearestStored = BTreeMap<usize, (PathBuf, DocumentId, f64)>;
 
 fn nearest(found: &Report, only: &Path) -> NearestStored {
@@ -56,7 +57,7 @@ fn nearest(found: &Report, only: &Path) -> NearestStored {
     nearest
 }
 
-/// Features and signature of a text.
+/// Feature set and MinHash signature of a text.
 type HashedText = (Vec<u64>, Signature);
 
 fn hash_text(text: &str) -> HashedText {
@@ -147,7 +148,8 @@ fn the_nearest_stored_document_is_that_of_the_plain_loop() {
     }
 }
 
-/// Returns pages of one template, one for each number. Each two of them have a similarity of 0.788.
+/// Returns one page for each number. All pages have the same words, except that some are replaced by a name with the
+/// number. Any two pages have a similarity of 0.788.
 fn parked(numbers: std::ops::Range<usize>) -> Vec<String> {
     let page = |number: usize| {
         let word = |at| if at % 23 == 15 { format!("name{number}") } else { format!("word{at}") };
@@ -191,7 +193,7 @@ fn pages_just_below_the_threshold_are_kept() {
     }
 }
 
-/// Without texts, the summary says that similarities are estimates.
+/// If a store keeps no texts, the summary says that similarities are estimates.
 #[test]
 fn estimates_are_named_as_such() {
     let folder = TempFolder::new();

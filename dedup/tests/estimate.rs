@@ -1,5 +1,5 @@
-//! Tests the estimates of dry runs for dense groups. The similarity of the documents in these groups is just
-//! below the threshold.
+//! Tests the estimates of dry runs for large groups of documents whose similarity to each other is just below the
+//! threshold.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -11,7 +11,8 @@ use simstore_io::DocumentOptions;
 
 use crate::{Random, TempFolder, gzip};
 
-/// Returns documents that have the words of a template, with some words replaced in each document.
+/// Returns documents of a template of `words` words, as JSON lines. For the document with an index, `others` returns
+/// the replaced words: (position, new word).
 fn crowd(
     documents: usize,
     words: usize,
@@ -27,12 +28,13 @@ fn crowd(
     lines
 }
 
-/// Returns pages of 60 words that differ in a name, which is at three positions. Their similarity is 0.73.
+/// Returns pages of 60 words. Each page has its own name at three positions; all other words are the same. Any two
+/// pages have a similarity of 0.73.
 fn parked(documents: usize) -> String {
     crowd(documents, 60, |document, _| [5, 25, 45].map(|at| (at, format!("name{document}"))).to_vec())
 }
 
-/// Returns texts of 25 words with one word replaced. Their similarity is 0.77.
+/// Returns texts of 25 words, each with its own word at one position. Any two texts have a similarity of 0.77.
 fn short(documents: usize) -> String {
     crowd(documents, 25, |document, _| vec![(12, format!("name{document}"))])
 }
@@ -44,7 +46,7 @@ fn changed(documents: usize) -> String {
     })
 }
 
-/// Returns pages of 100 words with one word replaced. Each is similar to all others.
+/// Returns pages of 100 words, each with its own word at one position. Each page is similar to all others.
 fn copies(documents: usize) -> String {
     crowd(documents, 100, |document, _| vec![(50, format!("name{document}"))])
 }
@@ -63,7 +65,7 @@ fn estimate_search(path: &Path) -> SearchEstimate {
     simstore_dedup::estimate(&DedupConfig::default(), &inputs(path), &()).unwrap().search.unwrap()
 }
 
-/// Observer that records the maximum count that each stage reports.
+/// Observer that records all counts that stages report: (name of the stage, count).
 #[derive(Default)]
 struct StageCounts(Mutex<Vec<(&'static str, u64)>>);
 
@@ -74,7 +76,8 @@ impl Observer for StageCounts {
     }
 }
 
-/// Each pair of documents is near, but few pairs are verified. The estimated numbers are small, too.
+/// For groups of documents whose similarity is just below the threshold, the estimated number of candidates and the
+/// estimated time are small.
 #[test]
 fn crowds_just_below_the_threshold_take_little() {
     let folder = TempFolder::new();
@@ -101,7 +104,8 @@ fn crowds_just_below_the_threshold_take_little() {
     }
 }
 
-/// The estimated numbers agree with the work of a run, and with the progress that the run reports.
+/// The estimated number of candidates is about the number of pairs that a run verifies, and the run reports little
+/// more progress than that.
 #[test]
 fn estimated_work_is_done_and_shown() {
     let folder = TempFolder::new();

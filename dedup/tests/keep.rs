@@ -1,5 +1,5 @@
-//! Tests keep rules that compare the value of a field (`--keep`): compares the kept documents with those of a
-//! plain loop.
+//! Tests keep rules that compare the value of a field (`--keep newest:FIELD` and others). Compares the kept documents
+//! with the result of a plain loop.
 
 use serde_json::{Value, json};
 use simstore::Error;
@@ -11,11 +11,11 @@ use crate::beyond_memory::{DiagnosticRecorder, SMALL_MEMORY_BYTES};
 use crate::{Random, TempFolder};
 
 const DOCUMENTS: usize = 9000;
-/// Number of topics that documents share. Few documents have one of these topics; each other document has a
-/// topic of its own.
+/// Number of topics that several documents share. Few documents have a shared topic; each other document has a topic of
+/// its own.
 const TOPICS: u64 = 200;
 
-/// Returns a random value of the field: a number, a number as text, a text, or no value.
+/// Returns a random value of the field that the keep rule compares: a number, a number as text, a text, or no value.
 fn value(random: &mut Random) -> Option<Value> {
     let number = random.below(7) as f64 - 3.0;
     match random.below(12) {
@@ -34,7 +34,7 @@ fn value(random: &mut Random) -> Option<Value> {
     }
 }
 
-/// Converts a JSON value to the text that the library compares.
+/// Converts a JSON value to the text that a keep rule compares; `None` for a missing value.
 fn as_text(value: Option<&Value>) -> Option<String> {
     match value? {
         Value::Null => None,
@@ -51,7 +51,7 @@ fn number(value: Option<&str>) -> Option<f64> {
     }
 }
 
-/// Whether the rule prefers value `a` to value `b`. False if it prefers neither.
+/// Whether the rule prefers value `a` to value `b`. Returns `false` if it prefers neither.
 fn is_preferred(keep: &KeepRule, a: Option<&str>, b: Option<&str>) -> bool {
     let is_text =
         |value: Option<&str>| value.is_some_and(|text| !text.is_empty() && text.parse::<f64>().is_err());

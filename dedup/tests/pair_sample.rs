@@ -1,4 +1,4 @@
-//! Compares samples of similar pairs with a plain loop over all pairs.
+//! Tests `sample_pairs`: compares the histogram and the sampled pairs with a plain loop over all pairs.
 
 use simstore::Error;
 use simstore_dedup::{ComparisonConfig, DedupConfig, KeepRule, Outputs, PairSample, SimilarityConfig};
@@ -88,7 +88,7 @@ fn counts_are_those_of_a_plain_loop() {
     assert_eq!(ids(&found), ids(&again));
 }
 
-/// For each threshold, a pair whose similarity is exactly the lower bound of the lowest bin is counted in that
+/// For several thresholds, pairs whose similarity is exactly the lower bound of the lowest bin are counted in this
 /// bin.
 #[test]
 fn pairs_at_the_start_of_the_lowest_bin_are_counted() {

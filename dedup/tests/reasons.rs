@@ -1,4 +1,5 @@
-//! Tests the reasons for removal, also in clusters without a kept document: compares them with a plain loop.
+//! Tests the reason of each removed document, which is the document that it duplicates. Compares the reasons with a
+//! plain loop, also for `--keep none`, which keeps no document of a cluster.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +17,7 @@ use crate::{Random, TempFolder};
 
 const DISTANCE: u32 = 3;
 
-/// Rows of `--remove-list --reasons`, for each removed document: the document that it duplicates, and the
+/// The rows of `--remove-list --reasons`: a map from each removed document to the document that it duplicates, with the
 /// distance or similarity of the two.
 type Reasons = BTreeMap<usize, (usize, f64)>;
 
@@ -71,9 +72,9 @@ fn firsts(count: usize, pairs: &[(usize, usize, f64)]) -> Vec<usize> {
     first
 }
 
-/// Computes the expected reasons. The reason of a removed document is the nearest kept document, or if `kept`
-/// is empty, the nearest other document. Ties go to the first document. `pairs` has the near pairs, each with a
-/// number that is smaller for nearer pairs.
+/// Computes the expected reasons. The reason of a removed document is the nearest kept document, or if `kept` is empty,
+/// the nearest other document. Ties go to the first document. `pairs` has the near pairs: two documents, and a number
+/// that is smaller for nearer pairs.
 fn nearest(count: usize, pairs: &[(usize, usize, f64)], kept: &[usize]) -> Reasons {
     let reason = |document: usize| {
         let others = pairs.iter().filter_map(|&(a, b, how)| match (a == document, b == document) {
@@ -220,8 +221,7 @@ fn by_similarity_all_that_has_a_similar_one_goes() {
 }
 
 /// If a removed document is equally similar to two kept documents, its reason is the kept document that comes first
-/// in the input, even if the other one has an earlier exact duplicate. Each topic has three texts, and the second
-/// text is equally similar to the first and the third text.
+/// in the input, even if the other kept document has an earlier exact duplicate.
 #[test]
 fn of_equally_similar_kept_documents_the_first_in_the_input_is_reported() {
     const TOPICS: u64 = 40;
@@ -276,7 +276,7 @@ fn of_equally_similar_kept_documents_the_first_in_the_input_is_reported() {
     }
 }
 
-/// Returns the representative of each document that is in a cluster.
+/// Returns a map from each document that is in a cluster to its representative.
 fn cluster_from_rows(report: &Report) -> BTreeMap<usize, usize> {
     let clusters: Vec<_> = report.clusters().map(Result::unwrap).collect();
     let of_cluster = |cluster: &simstore_dedup::Cluster<'_>| {

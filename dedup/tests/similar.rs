@@ -58,8 +58,8 @@ fn members(found: &Report) -> Vec<(usize, usize, f64)> {
     all
 }
 
-/// Returns `count` texts of words from a small vocabulary. Many of them are copies of others with some words
-/// changed. `words` is the range of their lengths, and `word` returns the word with a number.
+/// Returns `count` texts of words from a small vocabulary. Many of the texts are copies of other texts with some words
+/// changed. A text has a number of words in the range `words`. `word` returns the word with a number.
 fn corpus(
     random: &mut Random,
     count: usize,
@@ -97,8 +97,8 @@ fn chinese(at: u64) -> String {
     char::from_u32(0x4e00 + at as u32).unwrap().into()
 }
 
-/// Deduplicates texts, and checks properties that the result has for any texts. Returns the share of the
-/// similar pairs that was found, and the number of similar pairs.
+/// Deduplicates texts, and checks properties that the result must have for any texts. Returns the share of the similar
+/// pairs that was found, and the number of all similar pairs.
 fn check(texts: &[String], least: f64) -> (f64, usize) {
     let sets = sets(texts);
     let options = DedupConfig {
@@ -221,8 +221,8 @@ fn a_crowd_around_several_that_are_kept() {
     assert!(pairs > 1000 && pairs < 400 * 399 / 2, "{pairs}");
 }
 
-/// A text shares words with all texts of a dense group without being similar to them, and it is similar to one
-/// text outside the group. That pair is found.
+/// A pair of similar texts is found even if one of the two shares many words with all texts of a dense group, without
+/// being similar to them.
 #[test]
 fn what_a_crowd_has_left_out_is_compared() {
     const CROWD: usize = 300;

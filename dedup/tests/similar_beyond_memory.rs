@@ -21,8 +21,8 @@ use crate::{Random, TempFolder};
 /// Number of documents that are not similar to any other document.
 const UNRELATED_DOCUMENTS: usize = 5000;
 
-/// Returns `count` words of a topic. Each is replaced by a random other word with a probability of `others`
-/// percent.
+/// Returns a text of the `count` words of a topic. Each word is replaced by a random word with a probability of
+/// `others` percent.
 fn words(random: &mut Random, topic: u64, count: u64, others: u64) -> String {
     let word = |at| match random.below(100) < others {
         true => format!("x{}", random.below(100_000)),
@@ -103,7 +103,8 @@ fn run(
     Ok((totals, all_files(out)))
 }
 
-/// Checks that a run with little memory gives the same result as a run with much memory. Returns its summary.
+/// Checks that a run with little memory gives the same result as a run with much memory. Returns the summary of both
+/// runs.
 fn check(texts: &[String], with_pairs: bool, options: &DedupConfig) -> Summary {
     let folder = TempFolder::new();
     let input = folder.file("a.jsonl", lines(texts));

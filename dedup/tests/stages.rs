@@ -1,4 +1,5 @@
-//! Tests that a run that was stopped after any stage can be resumed from the results of the completed stages.
+//! Tests that a run that was stopped after any pipeline stage can be resumed from the saved results of the completed
+//! stages.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -18,7 +19,7 @@ use crate::support::inputs::verified;
 use crate::support::numbers;
 use crate::{Random, TempFolder};
 
-/// Observer that stops a run as soon as the folder has the results of `stages` stages.
+/// Observer that stops a run as soon as the folder has `stages` stage files.
 struct StopAfterStages<'a> {
     folder: &'a Path,
     stages: usize,

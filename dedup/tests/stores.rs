@@ -1,4 +1,4 @@
-//! Tests deduplication against several stores: compares the results with a plain loop.
+//! Tests deduplication against several stores of fingerprints. Compares the results with a plain loop.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ fn find(fingerprints: &[u64], options: &DedupConfig) -> Result<Report> {
     Ok(report)
 }
 
-/// Returns random fingerprints. They are often near each other, even if they come from different calls.
+/// Returns random fingerprints. Many of them are near each other, or near fingerprints from other calls.
 fn some(random: &mut Random, count: usize) -> Vec<u64> {
     let mut some = || {
         let mut value = Random::hash(random.below(20));
@@ -58,8 +58,8 @@ fn near_stored(documents: &[u64], stores: &[Vec<u64>]) -> Vec<Vec<StoredNeighbor
     documents.iter().map(of_document).collect()
 }
 
-/// For each document, the representative of its cluster: a document as `Ok`, or as `Err` the index of the store
-/// and the id of a stored fingerprint. `None` for a document in no cluster.
+/// For each document, the representative of its cluster: `Ok` with a document, or `Err` with a stored fingerprint (index
+/// of the store, id). `None` for a document in no cluster.
 type RepresentativeList = Vec<Option<std::result::Result<usize, (usize, u64)>>>;
 
 fn representatives(found: &Report, documents: usize, paths: &[PathBuf]) -> RepresentativeList {
@@ -77,8 +77,9 @@ fn representatives(found: &Report, documents: usize, paths: &[PathBuf]) -> Repre
     representatives
 }
 
-/// Computes representatives by the definition of stars. If stored fingerprints are near a document, the nearest
-/// of them is its representative. All other documents form stars among themselves.
+/// Computes representatives by the definition of stars, by a plain loop. If stored fingerprints are near a document,
+/// the nearest stored fingerprint is its representative. All other documents form stars among themselves. `near` has
+/// the stored fingerprints near each document.
 fn plain_stars(documents: &[u64], near: &[Vec<StoredNeighbor>]) -> RepresentativeList {
     let of_stored = |near: &Vec<StoredNeighbor>| near.first().map(|&(_, store, id)| Err((store, id)));
     let mut representatives: RepresentativeList = near.iter().map(of_stored).collect();
@@ -93,9 +94,10 @@ fn plain_stars(documents: &[u64], near: &[Vec<StoredNeighbor>]) -> Representativ
     representatives
 }
 
-/// Computes representatives by the definition of components. Documents near each other, and documents near the
-/// same stored fingerprint, are connected. The representative of a component is the stored fingerprint nearest
-/// to one of its documents, or if there is none, the first document.
+/// Computes representatives by the definition of components, by a plain loop. Documents near each other, and documents
+/// near the same stored fingerprint, are connected. The representative of a component is the stored fingerprint that is
+/// nearest to a document of the component. If no stored fingerprint is near, the representative is the first document
+/// of the component. `near` has the stored fingerprints near each document.
 fn plain_components(documents: &[u64], near: &[Vec<StoredNeighbor>]) -> RepresentativeList {
     let mut first: Vec<usize> = (0..documents.len()).collect();
     for a in 0..documents.len() {

@@ -14,7 +14,8 @@ use simstore_io::output::{Output, UnfinishedOutputs};
 
 /// Maximum length of a line in bytes. Longer lines are refused.
 pub(crate) const MAX_LINE_BYTES: usize = 1 << 26;
-/// Header of the skippable Zstandard frame after the data. The content of this frame is the checksum, 8 bytes.
+/// Header of the skippable Zstandard frame that follows the data. The content of this frame is the checksum, which
+/// has 8 bytes.
 const TRAILER_HEADER: [u8; 8] = [0x50, 0x2a, 0x4d, 0x18, 8, 0, 0, 0];
 const TRAILER_BYTES: u64 = 16;
 
@@ -29,7 +30,7 @@ pub(crate) fn path_from_header(folder: &Path, header: &impl Serialize, ending: &
     Ok(folder.join(format!("{:016x}.{ending}", xxh3_64(&to_json_line(header)?))))
 }
 
-/// Writes a compressed file that ends with its checksum. The file gets its name only when it is complete.
+/// Writes a compressed file that ends with its checksum. The file appears under its name only when it is complete.
 pub(crate) struct ChecksummedWriter {
     path: PathBuf,
     frame: zstd::Encoder<'static, HashingOutput>,
@@ -65,12 +66,12 @@ impl ChecksummedWriter {
         self.push_bytes(line).and_then(|()| self.push_bytes(b"\n"))
     }
 
-    /// Writes raw bytes.
+    /// Writes bytes, without adding a line feed.
     pub(crate) fn push_bytes(&mut self, bytes: &[u8]) -> Result<()> {
         self.frame.write_all(bytes).map_err(Error::io(&self.path, "write"))
     }
 
-    /// Writes the checksum and gives the file its name.
+    /// Writes the checksum, and gives the complete file its name.
     pub(crate) fn finish(self) -> Result<()> {
         let HashingOutput { mut output, hash } =
             self.frame.finish().map_err(Error::io(&self.path, "write"))?;

@@ -28,11 +28,11 @@ pub(crate) struct StageCheckpoints<'a> {
     pub(crate) observer: &'a dyn Observer,
 }
 
-/// Header of a stage file. The file name is a hash of the header, so stages with different headers are
+/// Header of a stage file. The file name is a hash of the header, so results with different headers have
 /// different files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StageHeader {
-    /// Version of the format.
+    /// Format version of the stage file.
     stage: u32,
     /// Name of the stage on disk: `near`, `candidates` or `leaders` (representatives).
     name: String,
@@ -44,7 +44,7 @@ pub(crate) struct StageHeader {
     input_hash: String,
 }
 
-/// Adds rows to a hash.
+/// Hashes rows: updates `hash` with their encoded bytes.
 pub(crate) fn hash_rows<R: FixedSize>(hash: &mut Xxh3, rows: impl Iterator<Item = Result<R>>) -> Result<()> {
     let mut bytes = [0; MAX_ROW_BYTES];
     for row in rows {
@@ -62,9 +62,9 @@ impl StageHeader {
 }
 
 impl StageCheckpoints<'_> {
-    /// Returns the result of a stage. If an earlier run has saved it in a stage file, `read` reads the tables
-    /// of this file. If there is no file, `make` computes the result, and `write` writes its tables to a file.
-    /// If the file is damaged, warns and computes the result again.
+    /// Returns the result of a stage. If an earlier run has saved the result in a stage file, `read` reads the
+    /// tables of this file. If there is no such file, `make` computes the result, and `write` writes its tables to a
+    /// new file. If the file is damaged, warns and computes the result again.
     pub(crate) fn load_or_compute<T>(
         &self,
         stage: &StageHeader,
@@ -107,7 +107,7 @@ impl StageCheckpoints<'_> {
 pub(crate) enum StageReadError {
     /// The file is damaged, or its content is impossible. The stage is computed again.
     Invalid(String),
-    /// Any other error. It ends the run. For example, rows could not be written to a temporary file.
+    /// Any other error, for example that rows could not be written to a temporary file. It ends the run.
     Failed(Error),
 }
 

@@ -9,7 +9,7 @@ const BAND_SORT_SECONDS: f64 = 100e-9;
 /// Time to compare the signatures of a pair, in seconds on one core.
 const SIGNATURE_CHECK_SECONDS: f64 = 20e-9;
 
-/// Plan for a search by bands, with its expected cost.
+/// Plan for a search of similar signatures by their bands, with the expected cost of the search.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BandSearchPlan {
     pub(crate) search: BandSearch,
@@ -20,16 +20,16 @@ pub(crate) struct BandSearchPlan {
 }
 
 /// Extra time that a plan with a higher recall than requested may take, for any number of documents; in seconds
-/// on one core. A higher recall is worth some time: the pairs of one template differ in the same way, so they
-/// are found or missed together.
+/// on one core. A higher recall is worth some time, because documents made from one template differ in the same way,
+/// so that a search may miss all their pairs together.
 const EXTRA_SECONDS_MAX: f64 = 0.25;
 /// Extra time per document that a plan with a higher recall may take in addition to [`EXTRA_SECONDS_MAX`], in
 /// seconds on one core.
 const EXTRA_SECONDS_PER_DOCUMENT: f64 = 0.25e-6;
 
 /// Returns the cheapest plan that finds a pair of this similarity with a probability of at least `recall`, among
-/// `documents` documents. If a plan that misses only 20% or 40% as many pairs costs little more, returns that plan
-/// instead.
+/// `documents` documents. If another plan misses only 20% or 40% as many pairs and costs little more, returns this
+/// other plan.
 ///
 /// # Errors
 /// [`BadArgument`](simstore::Error::BadArgument) if no plan has this recall.
@@ -85,8 +85,8 @@ mod tests {
         }
     }
 
-    /// For few documents, recall is higher than requested, since that costs little; for many, the extra time
-    /// stays within its limit.
+    /// For few documents, the plan has a higher recall than requested, because that costs little. For many
+    /// documents, the extra time stays within its limit.
     #[test]
     fn more_is_found_where_that_is_cheap() {
         let recall = |similarity, documents| {

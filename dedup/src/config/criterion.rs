@@ -8,11 +8,12 @@ use simstore_text::{Profile, Resources, check_recall, check_similarity};
 
 use simstore_corpus::{Diagnostic, Observer};
 
-/// How documents are compared.
+/// How documents are compared: texts by their similarity, or fingerprints by their distance.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum ComparisonConfig {
-    /// Chosen by the inputs and stores. With stores, their threshold applies. Otherwise, texts are compared
-    /// with a minimum similarity of 0.8, and fingerprints with a maximum distance of 3 bits.
+    /// The inputs and the stores determine the comparison. With stores, the threshold of the stores applies.
+    /// Otherwise, texts are compared with a minimum similarity of 0.8, and inputs that are fingerprints with a
+    /// maximum distance of 3 bits.
     #[default]
     Default,
     /// Compares texts by their Jaccard similarity.
@@ -25,14 +26,14 @@ pub enum ComparisonConfig {
 /// the number of common features divided by the number of distinct features of both.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SimilarityConfig {
-    /// Least similarity of near-duplicates, above 0 and up to 1. The default is 0.8, or with a store, its
-    /// minimum similarity. A low similarity does not allow a high recall: the default recall needs a similarity
-    /// of at least 0.43.
+    /// Least similarity of near-duplicates, above 0 and up to 1. The default is 0.8, or with a store, the minimum
+    /// similarity of the store. A low similarity does not allow a high recall: the default recall needs a
+    /// similarity of at least 0.43.
     pub min_similarity: Option<f64>,
     /// Least probability of finding a pair whose similarity is exactly the minimum; 0.95 by default. More
     /// similar pairs are found with a higher probability.
     pub recall: Option<f64>,
-    /// Name of the [`Profile`](simstore_text::Profile) that turns texts into features. The default is
+    /// Name of the [`Profile`] that turns texts into features. The default is
     /// [shingles](simstore_text::Profile::shingles), or for files of source code,
     /// [code](simstore_text::Profile::code).
     pub profile: Option<String>,
@@ -45,15 +46,15 @@ pub struct DistanceConfig {
     pub max_distance: Option<u32>,
     /// Width of fingerprints in bits, 64 or 128. The default is 64, or the width of the store.
     pub bits: Option<u32>,
-    /// Name of the [`Profile`](simstore_text::Profile) that turns texts into fingerprints. The default is the
-    /// profile of the store, or `Profile::default()` without one.
+    /// Name of the [`Profile`] that turns texts into fingerprints. The default is the
+    /// profile of the store, or without a store, `Profile::default()`.
     pub profile: Option<String>,
     /// If set, documents with near fingerprints are near-duplicates only if their texts are similar too. The
     /// texts are read a second time.
     pub verify: Option<VerifyConfig>,
 }
 
-/// Verification of the texts of documents with near fingerprints.
+/// Settings for verifying documents with near fingerprints: their texts must be similar, too.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VerifyConfig {
     /// Least Jaccard similarity of the two texts, from 0 to 1.
@@ -63,8 +64,8 @@ pub struct VerifyConfig {
     pub profile: Option<String>,
 }
 
-/// Options of a user, which are combined to a [`ComparisonConfig`]. Options for comparing texts and options for
-/// comparing fingerprints exclude each other.
+/// Options as a user gives them, from which [`into_config`](Self::into_config) makes a [`ComparisonConfig`]. Options
+/// for comparing texts and options for comparing fingerprints exclude each other.
 #[derive(Clone, Debug, Default)]
 pub struct ComparisonOptions {
     /// Value for [`SimilarityConfig::min_similarity`].
@@ -75,11 +76,11 @@ pub struct ComparisonOptions {
     pub distance: Option<u32>,
     /// Value for [`DistanceConfig::bits`].
     pub bits: Option<u32>,
-    /// Value for [`DistanceConfig::profile`]; or for [`SimilarityConfig::profile`], if texts are compared.
+    /// Value for [`DistanceConfig::profile`] if fingerprints are compared, else for [`SimilarityConfig::profile`].
     pub profile: Option<String>,
     /// Value for [`VerifyConfig::min_similarity`].
     pub verify_text: Option<f64>,
-    /// Value for [`VerifyConfig::profile`]; or for [`SimilarityConfig::profile`], if texts are compared.
+    /// Value for [`VerifyConfig::profile`] if fingerprints are compared, else for [`SimilarityConfig::profile`].
     pub verify_profile: Option<String>,
     /// If set, only equal texts are duplicates: texts are compared by
     /// [`Profile::exact`](simstore_text::Profile::exact), with a minimum similarity of 1.
@@ -101,7 +102,7 @@ impl ComparisonConfig {
         ComparisonConfig::Distance(DistanceConfig { max_distance: Some(most), ..DistanceConfig::default() })
     }
 
-    /// Fails if a number is out of range.
+    /// Fails if a similarity or the recall is out of range.
     pub(crate) fn check(&self) -> Result<()> {
         match self {
             ComparisonConfig::Similarity(SimilarityConfig { min_similarity: least, recall, .. }) => {
@@ -141,7 +142,7 @@ impl ComparisonConfig {
 }
 
 impl ComparisonOptions {
-    /// Combines the options to a configuration. `resources` has the files that profiles refer to.
+    /// Converts the options to a configuration. `resources` has the files that profiles refer to.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if options exclude each other.
@@ -230,15 +231,14 @@ impl ComparisonOptions {
     }
 }
 
-/// Returns the names of the options for [`Resources`] that are set.
+/// Returns the option name of each resource that is set, such as `dictionary`.
 pub(crate) fn given_resources(resources: &Resources) -> impl Iterator<Item = &'static str> + use<> {
     let Resources { dictionary, stop_words, idf } = resources;
     let all = [("dictionary", dictionary), ("stop_words", stop_words), ("idf", idf)];
     all.map(|(option, resource)| resource.is_some().then_some(option)).into_iter().flatten()
 }
 
-/// Threshold for near-duplicates. It is serialized as a field `similar` or `distance`. These are also the names
-/// of the options that set it.
+/// Threshold for near-duplicates. It is serialized as a field `similar` or `distance`, like the option that sets it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Criterion {

@@ -1,4 +1,4 @@
-//! Configuration of a run.
+//! Configuration of a deduplication.
 
 pub(crate) mod band_search_plan;
 pub(crate) mod criterion;
@@ -27,7 +27,7 @@ pub enum ClusterBy {
 /// documents are added to a store.
 #[derive(Clone, Debug, Default)]
 pub struct DedupConfig {
-    /// How documents are compared.
+    /// Whether texts or fingerprints are compared, and the threshold for near-duplicates.
     pub comparison: ComparisonConfig,
     /// Files that profiles refer to, such as a dictionary.
     pub resources: Resources,
@@ -37,21 +37,21 @@ pub struct DedupConfig {
     /// Rule that chooses the kept document of a cluster.
     pub keep: KeepRule,
     /// Paths of the reference stores, all of one width, kind and profile. An input document that is near a
-    /// stored document is removed. A store of [similar documents](simstore_text::open_similar_store) supports
-    /// its own minimum similarity and greater ones. Similarities to its documents are exact if the store keeps
-    /// texts; otherwise they are estimated from MinHash signatures.
+    /// stored document is removed. A store of [similar documents](simstore_text::open_similar_store) has a minimum
+    /// similarity of its own, and a run with this store cannot use a smaller one. Similarities to stored documents
+    /// are exact if the store keeps texts; otherwise they are estimated from MinHash signatures.
     pub against: Vec<PathBuf>,
-    /// If set, kept documents are added to the first store. It is created if it does not exist. The store and the
-    /// output files change together, in one atomic step.
+    /// If set, kept documents are added to the first store of `against`. This store is created if it does not
+    /// exist. The store and the output files change together, in one atomic step.
     pub add: Option<AddConfig>,
-    /// Folder for checkpoints, so that an interrupted run can be resumed.
+    /// If set, the run writes checkpoints to a folder, so that it can be resumed after an interruption.
     pub resume: Option<ResumeConfig>,
     /// Whether all near pairs are recorded, so that [`visit_pairs`](crate::Report::visit_pairs) can visit them.
     /// The recorded pairs take memory.
     pub pairs: bool,
     /// Memory limit in bytes, at least 64 KiB. The default is the available memory of the machine or of the
     /// control group. A quarter of the limit, up to 128 MiB, is reserved for the program and for reading. If
-    /// documents need more, they are compared on disk.
+    /// documents need more memory than the rest, they are compared on disk.
     pub memory: Option<u64>,
     /// Folder for temporary files; the system's temporary folder by default. A run also removes temporary files
     /// that killed runs left in this folder.
@@ -68,7 +68,7 @@ pub struct AddConfig {
 }
 
 impl AddConfig {
-    /// Combines three options of a user to a configuration. Returns `None` if `add` is not set.
+    /// Creates the settings from three options of a user. Returns `None` if `add` is not set.
     ///
     /// # Errors
     /// [`BadArgument`](simstore::Error::BadArgument) if `with_texts` or `again` is set without `add`.
@@ -84,14 +84,14 @@ impl AddConfig {
     }
 }
 
-/// Settings for checkpoints. An interrupted run can be resumed from them.
+/// Settings for checkpoints, from which an interrupted run can be resumed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResumeConfig {
     /// Folder of the checkpoints: part files with the fingerprints of input files, and stage files with the
     /// results of stages. Existing files in it are reused.
     pub folder: PathBuf,
-    /// Size of a section in bytes on disk; 256 MiB by default. A larger file is divided into several parts of
-    /// about this size, if its format can be read from the middle.
+    /// Size of a section of an input file, in bytes on disk; 256 MiB by default. A larger file is divided into
+    /// sections of about this size, each with its own part file, if its format can be read from the middle.
     pub section_bytes: Option<u64>,
 }
 

@@ -25,9 +25,9 @@ use crate::reference_stores::ReferenceStores;
 use crate::report::outputs::Outputs;
 use crate::store_writer::last_run::LastRun;
 
-/// Default minimum similarity.
+/// Default minimum similarity of near-duplicates.
 pub(crate) const DEFAULT_SIMILARITY: f64 = 0.8;
-/// Default maximum distance, in bits.
+/// Default maximum distance of near-duplicates, in bits.
 const DEFAULT_DISTANCE: u32 = 3;
 /// Default recall: the least probability of finding a pair whose similarity is exactly the minimum.
 const DEFAULT_RECALL: f64 = 0.95;
@@ -36,12 +36,13 @@ const DEFAULT_RECALL: f64 = 0.95;
 pub(crate) struct ResolvedConfig {
     pub(crate) kind: InputKind,
     pub(crate) width: Width,
-    /// Inputs. Their options include the field that the keep rule compares, and the memory limit for reading.
+    /// Inputs, with the options for reading them: also the field that the keep rule compares, and the memory
+    /// limit.
     pub(crate) inputs: Inputs,
-    /// List of the input files; `None` for fingerprints.
+    /// List of the input files; `None` if the inputs are fingerprints.
     pub(crate) file_list: Option<FileList>,
     pub(crate) references: ReferenceStores,
-    /// Last run that added documents to the first store.
+    /// Last run that added documents to the first store, if this run adds documents too.
     pub(crate) last_run: LastRun,
     pub(crate) criterion: Criterion,
     /// Least similarity of the texts of documents with near fingerprints; `None` if texts are not verified.
@@ -156,7 +157,7 @@ impl DedupConfig {
         })
     }
 
-    /// Width of the fingerprints: the option `bits`, else the width of the stores, else 64 bits.
+    /// Returns the width of the fingerprints: the option `bits`, else the width of the stores, else 64 bits.
     ///
     /// # Errors
     /// [`Error::Refused`] if a store is missing, or if stores have different widths.
@@ -187,8 +188,8 @@ impl DedupConfig {
     }
 
     /// Returns the configuration for [`sample_pairs`](crate::sample_pairs), and the requested threshold. The
-    /// returned configuration has a lower threshold, which `lowest` computes from the requested threshold and
-    /// the recall.
+    /// returned configuration has a lower threshold, which `lowest` computes from the requested threshold (the
+    /// first argument) and the recall.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if the inputs are fingerprints, or if the configuration compares fingerprints, has
@@ -223,7 +224,7 @@ impl DedupConfig {
         Ok((DedupConfig { comparison: compare, pairs: true, ..self.clone() }, threshold))
     }
 
-    /// Fails if options are invalid for every input.
+    /// Fails if options are invalid, whatever the inputs are.
     pub(crate) fn check(&self) -> Result<()> {
         if !self.against.is_empty() && self.comparison.verify_config().is_some() {
             return bad_argument(
@@ -280,7 +281,7 @@ impl DedupConfig {
         }
     }
 
-    /// Fails if an option is set that needs input files. Called if the inputs are in memory.
+    /// Fails if an option is set that needs input files. Must be called only if the inputs are in memory.
     fn check_in_memory(&self, kind: InputKind, outputs: Option<&Outputs>) -> Result<()> {
         let writes_documents = kind == InputKind::Documents && outputs.is_some_and(Outputs::writes_documents);
         match first_set_option([(self.resume.is_some(), "resume"), (writes_documents, "output")]) {
@@ -309,8 +310,8 @@ impl DedupConfig {
         })
     }
 
-    /// Returns the criterion for inputs of this kind and for the stores. Warns if an option such as `bits`
-    /// selects fingerprints, but option `distance` is missing.
+    /// Returns the threshold for near-duplicates, for inputs of this kind and for the stores. Warns if an option
+    /// such as `bits` implies that fingerprints are compared, but the option `distance` is missing.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if the options do not fit the inputs or the stores, or if a store of
@@ -398,8 +399,8 @@ impl DedupConfig {
         first_set_option(options).or_else(|| given_resources(&self.resources).next())
     }
 
-    /// Returns the criterion for stores of similar documents: the requested similarity, or by default the
-    /// greatest of the stores' minimum similarities. A lower similarity than that is refused.
+    /// Returns the threshold for stores of similar documents: the requested similarity, or by default the
+    /// greatest of the stores' minimum similarities. A requested similarity below this default is refused.
     fn similar_store_criterion(&self, kind: InputKind, references: &ReferenceStores) -> Result<Criterion> {
         let default = (&SimilarityConfig::default(), &DistanceConfig::default());
         let (similar, distance) = match &self.comparison {
@@ -443,7 +444,7 @@ impl DedupConfig {
         }
     }
 
-    /// Fails if stores of similar documents do not support the keep rule.
+    /// Fails if the keep rule does not work with stores of similar documents.
     fn check_keep_with_similar_stores(&self) -> Result<()> {
         if self.keep == KeepRule::None {
             return bad_argument(
@@ -520,20 +521,20 @@ impl DedupConfig {
         }))
     }
 
-    /// Returns the profile of fingerprints: the requested one, else the profile of the stores, else the
-    /// default one. Stores of fingerprints without a profile allow any profile.
+    /// Returns the profile of fingerprints: the requested profile, else the profile of the stores, else the
+    /// default profile. Stores of fingerprints without a profile allow any profile.
     fn fingerprint_profile(&self, references: &ReferenceStores) -> Result<Profile> {
         let named = self.comparison.distance_config().and_then(|distance| distance.profile.as_deref());
         resolve_profile(named, &self.resources, references.profile.as_deref())
     }
 }
 
-/// Returns the name of the first option that is set.
+/// Returns the name of the first option that is set. Each item is a flag whether an option is set, and its name.
 fn first_set_option<const N: usize>(options: [(bool, &'static str); N]) -> Option<&'static str> {
     options.into_iter().find(|(is_set, _)| *is_set).map(|(_, option)| option)
 }
 
-/// Fails if outputs conflict with the inputs.
+/// Fails if outputs do not fit the inputs: for example, if an output would overwrite an input file.
 fn check_outputs(
     outputs: &Outputs,
     inputs: &Inputs,
@@ -556,8 +557,8 @@ fn check_outputs(
     }
 }
 
-/// Returns the profile `name`, else the profile of the store, else the default profile. If the store has a
-/// profile, the result must be equal to it.
+/// Returns the profile `name`, else the profile `stored` of the store, else the default profile. If the store has a
+/// profile, no other profile is accepted.
 ///
 /// # Errors
 /// [`Error::BadArgument`] for an unknown profile, [`Error::Refused`] if the store has another profile.

@@ -10,8 +10,8 @@
 //! - **Tasks of a cluster** share the whole search, in a program that moves data between them itself. The
 //!   functions of [`SimilarSearch`](similar_search::SimilarSearch),
 //!   [`ComponentStars`](similar_search::ComponentStars) and [`SimilarStores`](similar_stores::SimilarStores)
-//!   depend only on their arguments. So a task may be repeated, or run twice at once, and a program that
-//!   combines them finds the same duplicates as a run.
+//!   depend only on their arguments. So a task may be repeated, or run twice at once. A program that combines
+//!   these functions finds the same duplicates as a run.
 
 pub(crate) mod shard;
 pub(crate) mod similar_search;

@@ -15,8 +15,8 @@ use crate::pipeline::representatives::star_pairs;
 /// machines finds the same pairs.
 ///
 /// 1. A [`min_hasher`](SimilarSearch::min_hasher) computes the signature of each text. Texts with equal
-///    [digests](simstore_text::Signature::digest) have the same feature set. They are one unique document
-///    from here on.
+///    [digests](simstore_text::Signature::digest) have the same feature set. From here on, all documents with
+///    such texts count as one unique document.
 /// 2. [`choose`](SimilarSearch::choose) chooses how many bands of the signatures are joined, and within which
 ///    distance. The choice depends on the number of unique documents. Each band is joined separately: a join
 ///    finds all pairs of unique documents whose values of this band are within the distance.
@@ -58,9 +58,9 @@ impl SimilarSearch {
         MinHasher::new(profile)
     }
 
-    /// Chooses how many bands are joined and within which distance, so that the search of `distinct` unique
-    /// documents takes the least work. `recall` is the least probability of finding a pair whose similarity is
-    /// exactly the minimum.
+    /// Chooses how many bands of the signatures are joined, and within which distance, so that the search among
+    /// `distinct` unique documents takes the least work. `recall` is the least probability of finding a pair whose
+    /// similarity is exactly the minimum.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if no distance reaches the recall, or `recall` is not between 0 and 1.
@@ -70,9 +70,9 @@ impl SimilarSearch {
     }
 
     /// Returns the digests of `a` and `b`, the smaller one first, if the two documents are a candidate; else
-    /// `None`. `a` and `b` must be a pair that the join of `band` has found. The join must give a pair with
-    /// equal bands twice, in both orders, and any other pair once. Then the calls for all pairs of all joins
-    /// return each candidate exactly once.
+    /// `None`. `a` and `b` must be a pair that the join of `band` has found. If the two values of this band are
+    /// equal, the join must give the pair twice, in both orders; any other pair, it must give once. Then the calls
+    /// for all pairs of all joins return each candidate exactly once.
     pub fn candidate(
         &self,
         search: &BandSearch,
@@ -94,7 +94,8 @@ impl SimilarSearch {
     }
 }
 
-/// Signature of a distinct text, for [`SimilarSearch::candidate`].
+/// Digest and signature of a unique document, for [`SimilarSearch::candidate`]. A unique document is the set of all
+/// documents with equal feature sets.
 #[derive(Clone, Copy, Debug)]
 pub struct UniqueDocument<'a> {
     /// [Digest](simstore_text::Signature::digest) of the feature set.
@@ -132,32 +133,32 @@ pub struct UniqueDocument<'a> {
 /// ```
 #[derive(Clone, Debug)]
 pub struct ComponentStars {
-    /// Maximum number of pairs of a component.
+    /// Maximum number of similar pairs of a component.
     max_pairs: usize,
     component: Option<u128>,
     members: Vec<u128>,
-    /// Index of each member in `members`.
+    /// Index in `members` of each member, by the digest of the member.
     indexes: HashMap<u128, u32>,
     /// Similar pairs (worse, better, similarity). The two documents are given by their indexes in `members`;
     /// the better one is preferred.
     pairs: Vec<(u32, u32, f64)>,
 }
 
-/// Assignment of a unique document to its representative.
+/// Assignment of a unique document, the member, to its representative.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Assignment {
-    /// Digest of the represented document.
+    /// Digest of the assigned document.
     pub member: u128,
     /// Digest of the most preferred representative that is similar to the member.
     pub representative: u128,
-    /// Digest of the most similar representative; ties go to the most preferred one.
+    /// Digest of the representative that is most similar to the member; ties go to the most preferred one.
     pub nearest: u128,
-    /// Jaccard similarity of the member and `nearest`.
+    /// Jaccard similarity of `member` and `nearest`.
     pub similarity: f64,
 }
 
 impl ComponentStars {
-    /// Creates an assigner without members. It accepts up to `max_pairs` similar pairs per component.
+    /// Creates a `ComponentStars` without members. It accepts up to `max_pairs` similar pairs per component.
     pub fn new(max_pairs: usize) -> Self {
         ComponentStars {
             max_pairs,
@@ -168,9 +169,9 @@ impl ComponentStars {
         }
     }
 
-    /// Without `pair`, adds a member of a component. With `pair`, adds a similar pair: `member`, and the other
-    /// member and their similarity in `pair`. The first call for a new `component` returns the assignments of
-    /// the component before.
+    /// If `pair` is `None`, adds `member` to the component. If `pair` is another member and a similarity, adds
+    /// the similar pair of `member` and this other member. The first call for a new component returns the
+    /// assignments of the previous component; all other calls return an empty list.
     ///
     /// # Errors
     /// [`Error::Refused`] if the component has too many pairs; [`Error::BadArgument`] if a pair comes before

@@ -20,10 +20,10 @@ use simstore_corpus::InputKind;
 use simstore_corpus::Stage;
 use simstore_corpus::spill::MemoryBudget;
 
-/// Memory for matches in bytes. Features may take the same amount in addition.
+/// Memory for candidates from the stores, in bytes. Feature sets may take the same amount in addition.
 const MEMORY_BYTES: u64 = 64 << 20;
 
-/// Stores of similar documents to compare texts with, like the stores of [`DedupConfig::against`].
+/// Stores of similar documents that texts are compared with, like the stores of [`DedupConfig::against`].
 pub struct SimilarStores {
     references: ReferenceStores,
     texts: Vec<DocumentComparer>,
@@ -59,7 +59,7 @@ impl SimilarStores {
         Ok(SimilarStores { references, texts, min_hasher, min_similarity })
     }
 
-    /// Minimum similarity of a text and the stored document that is found for it.
+    /// Threshold of the search: a stored document is found if it is at least this similar to a text.
     pub fn similar(&self) -> f64 {
         self.min_similarity
     }
@@ -69,9 +69,8 @@ impl SimilarStores {
         self.min_hasher.profile()
     }
 
-    /// For each text, returns the index of a store and the stored document that is most similar to the text.
-    /// Returns `None` for a text without a similar stored document. Ties go to the first store, then to the
-    /// smallest id.
+    /// For each text, returns the most similar stored document, with the index of its store before it; `None` if
+    /// no stored document is similar to the text. Ties go to the first store, then to the smallest id.
     ///
     /// # Errors
     /// The errors of reading the stores.

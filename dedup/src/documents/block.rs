@@ -20,7 +20,8 @@ pub(crate) struct DocumentBlock {
     /// Rows of the documents without text, ascending.
     pub(crate) empty: Vec<usize>,
     pub(crate) ids: IdTable,
-    /// Sort key of each document for the keep rule; `None` if the rule compares no values of documents.
+    /// Sort key of each document for the keep rule; `None` if the rule needs no sort keys, as
+    /// [`KeepRule::First`](crate::KeepRule::First).
     pub(crate) keys: Option<StringColumn<Vec<u8>>>,
     /// Low 32 bits of the checksum of each document; `None` if checksums are not needed.
     pub(crate) checksums: Option<Vec<u32>>,
@@ -54,8 +55,8 @@ impl DocumentBlock {
         each_width!(&mut self.fingerprints, all => all.push(Fingerprint::from_u128(fingerprint)));
     }
 
-    /// Appends consecutive fingerprints of a file. `position` is the input position and also the id of the first
-    /// fingerprint, and `line` is its line. Both count up by one for each further fingerprint.
+    /// Appends consecutive fingerprints of a file. The first one has the input position `position`, which is also
+    /// its id, and is in line `line` of the file. Position and line count up by one for each further fingerprint.
     pub(crate) fn push_block<F: Fingerprint>(
         &mut self,
         fingerprints: &[F],
@@ -86,7 +87,6 @@ impl DocumentBlock {
         each_width!(&mut self.fingerprints, all => all.push(Fingerprint::from_u128(fingerprint)));
     }
 
-    /// Number of documents.
     pub(crate) fn len(&self) -> usize {
         self.fingerprints.len()
     }
@@ -143,7 +143,7 @@ impl<'a> DocumentRef<'a> {
         self.block.ids.location(self.index)
     }
 
-    /// Position in the input, from 0. Malformed records are counted, too.
+    /// Position of the document in the input, from 0. Malformed records are counted, too.
     pub(crate) fn position(&self) -> u64 {
         self.block.ids.position(self.index)
     }
@@ -164,7 +164,7 @@ impl<'a> DocumentRef<'a> {
         self.block.ids.file(self.index)
     }
 
-    /// Whether a record that was read a second time has the same checksum as at the first reading.
+    /// Whether `record`, the second reading of this document, has the same checksum as the first reading.
     pub(crate) fn is_unchanged(&self, record: &Record, options: &DocumentOptions) -> bool {
         self.block.checksums.as_ref().is_none_or(|all| all[self.index] == record.checksum(options) as u32)
     }

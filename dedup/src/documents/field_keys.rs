@@ -4,8 +4,8 @@
 #[derive(Clone, Copy, Debug)]
 struct FieldNumber {
     float: f64,
-    /// Exact value of an integer, or the integer part of another number. Distinguishes integers that are equal as
-    /// `f64`.
+    /// Exact value of an integer, or the integer part of another number. It distinguishes integers that round to
+    /// the same `f64`.
     integer: i128,
 }
 
@@ -24,7 +24,7 @@ impl FieldNumber {
         Some(FieldNumber { float, integer: text.parse().unwrap_or(float as i128) })
     }
 
-    /// Returns bytes that sort like the numbers.
+    /// Returns bytes that compare bytewise like the numbers compare by value.
     fn sort_key(&self) -> [u8; 24] {
         let bits = self.float.to_bits();
         let bits = if bits >> 63 == 1 { !bits } else { bits | 1 << 63 };
@@ -36,13 +36,14 @@ impl FieldNumber {
     }
 }
 
-/// Whether a text counts as a date or time: any text but the empty one and NaN.
+/// Whether a text counts as a date or time. All texts do, except the empty text and NaN.
 fn is_moment(text: &str) -> bool {
     !text.is_empty() && !text.trim().parse::<f64>().is_ok_and(f64::is_nan)
 }
 
-/// Returns a byte string that sorts moments (dates and times) by preference, the newest first, as
-/// [`KeepRule::Newest`](crate::KeepRule::Newest) does. Other programs can sort documents by it.
+/// Returns a sort key for a moment, which is a text with a date or time. Sorted bytewise, the keys are in the order of
+/// preference of [`KeepRule::Newest`](crate::KeepRule::Newest): the newest moment comes first. Other programs can
+/// sort documents by these keys.
 ///
 /// ```
 /// use simstore_dedup::moment_key;
@@ -66,9 +67,10 @@ pub fn moment_key(moment: &str) -> Vec<u8> {
     }
 }
 
-/// Returns a byte string that sorts numbers by preference: the smallest number first if `is_smallest`, as
-/// [`KeepRule::Smallest`](crate::KeepRule::Smallest) does, else the largest first, as
-/// [`KeepRule::Largest`](crate::KeepRule::Largest) does. Other programs can sort documents by it.
+/// Returns a sort key for a number. If `is_smallest` is set, keys sorted bytewise are in the order of preference of
+/// [`KeepRule::Smallest`](crate::KeepRule::Smallest), the smallest number first; else in the order of
+/// [`KeepRule::Largest`](crate::KeepRule::Largest), the largest number first. Other programs can sort documents by
+/// these keys.
 ///
 /// ```
 /// use simstore_dedup::number_key;
@@ -102,7 +104,8 @@ mod tests {
         a.float.total_cmp(&b.float).then(a.integer.cmp(&b.integer))
     }
 
-    /// Expected order of moments: missing values first, then numbers by value, then texts bytewise.
+    /// Compares two moments by a plain rule, ascending: missing values first, then numbers by value, then texts
+    /// bytewise.
     fn compare_moments(a: &str, b: &str) -> Ordering {
         let rank = |text: &str, number: &Option<FieldNumber>| match number {
             _ if !is_moment(text) => 0,
@@ -118,8 +121,8 @@ mod tests {
         })
     }
 
-    /// Expected order of numbers by preference: the smallest first if `is_smallest`, else the largest first.
-    /// Texts that are no numbers come last.
+    /// Compares two numbers by preference, by a plain rule: the smallest first if `is_smallest`, else the largest
+    /// first. Texts that are no numbers come last.
     fn compare_numbers(a: &str, b: &str, is_smallest: bool) -> Ordering {
         match (FieldNumber::parse(a), FieldNumber::parse(b)) {
             (Some(x), Some(y)) if is_smallest => compare(&x, &y),

@@ -9,7 +9,7 @@ use simstore::{Error, Result};
 use simstore_corpus::Inputs;
 use simstore_io::DocumentFormat;
 
-/// Input files of documents, in input order.
+/// Input files of documents, in input order, with their states at the start of the run.
 #[derive(Debug)]
 pub(crate) struct FileList {
     files: Vec<ListedFile>,
@@ -99,7 +99,7 @@ impl FileList {
     }
 }
 
-/// Error for input files that were added, removed or changed during the run.
+/// Returns the error for input files that were added, removed or changed during the run.
 fn file_list_changed_error(place: &str) -> Error {
     Error::Refused(format!(
         "{place}: the list of input files changed while they were read; nothing was written: run this again when they no longer change"

@@ -22,7 +22,7 @@ pub(crate) struct IdTable {
     /// Input positions. They have gaps where malformed records were skipped.
     positions: NumberRuns,
     lines: NumberRuns,
-    /// Row of the first document of each file, and the path of the file.
+    /// For each file: the row of its first document, and its path.
     files: Vec<(usize, Arc<Path>)>,
 }
 
@@ -32,7 +32,7 @@ enum IdValues {
     #[default]
     Positions,
     Numbers(Vec<u64>),
-    /// Ids as texts, and for each id, whether it is a number.
+    /// Ids as texts, and for each id a flag whether it is a number.
     Texts(StringColumn, BitVec<u64>),
 }
 
@@ -62,7 +62,7 @@ impl NumberRuns {
     }
 }
 
-/// Column of strings or byte strings: the concatenation of all strings, and the end offset of each string in it.
+/// Column of strings or byte strings: the concatenation of all strings, and the offset at which each of them ends.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StringColumn<T = String> {
     contents: T,
@@ -94,8 +94,8 @@ impl<T: AsRef<[u8]> + Index<Range<usize>>> StringColumn<T> {
         file.push_records(self.ends.iter().map(|&end| end as u64))
     }
 
-    /// Creates the column of `count` strings whose concatenation is `contents`. Reads the end offsets from
-    /// `file`, and fails if they are not ascending, or if `is_end` rejects one.
+    /// Creates the column of `count` strings whose concatenation is `contents`. Reads their end offsets from
+    /// `file`. Fails if the offsets are not ascending, or if `is_end` rejects an offset.
     pub(crate) fn read(
         contents: T,
         file: &mut SpillReader,
@@ -115,8 +115,8 @@ const NUMBER_IDS: u64 = 1;
 const TEXT_IDS: u64 = 2;
 
 impl IdTable {
-    /// Appends a row for each of `positions`. The ids of these documents count up from `first`, and their lines
-    /// from `line`. If `first` is a name, there must be a single position.
+    /// Appends rows for documents at consecutive input positions. The ids of these documents count up from
+    /// `first`, and their lines from `line`. If `first` is a name, there must be a single position.
     pub(crate) fn push(&mut self, positions: Range<u64>, first: &DocumentId, path: &Arc<Path>, line: u64) {
         let more = positions.end - positions.start;
         if matches!(self.ids, IdValues::Positions) && *first != DocumentId::Number(positions.start) {
@@ -225,7 +225,7 @@ impl IdTable {
         }
     }
 
-    /// Whether each id equals the input position of its document. Then no id repeats.
+    /// Whether each id equals the input position of its document, so that no id repeats.
     pub(crate) fn are_positions(&self) -> bool {
         matches!(self.ids, IdValues::Positions)
     }

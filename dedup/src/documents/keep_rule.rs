@@ -20,9 +20,9 @@ pub enum KeepRule {
     /// The document with the greatest value in this field. Numbers compare by value, and texts bytewise,
     /// which is the order of ISO 8601 dates in one time zone. Texts are greater than numbers.
     Newest(String),
-    /// The document with the largest number in this field. A document without a number there comes last.
+    /// The document with the largest number in this field. Documents without a number in the field come last.
     Largest(String),
-    /// The document with the smallest number in this field. A document without a number there comes last.
+    /// The document with the smallest number in this field. Documents without a number in the field come last.
     Smallest(String),
     /// No document: all members of a cluster are removed, and only documents without a near-duplicate are
     /// kept. The representative of a cluster is still its first document in input order.
@@ -43,9 +43,9 @@ impl KeepRule {
         matches!(self, KeepRule::Largest(_) | KeepRule::Smallest(_))
     }
 
-    /// Returns the sort key of a document, from the size of its text in bytes or the value of its field. A
-    /// preferred document has a smaller key. A document without a value has a key of one byte. Returns `None`
-    /// if the rule compares no values.
+    /// Returns the sort key of a document, from the size of its text in bytes, or from `field`, its value in the
+    /// field that the rule compares. A preferred document has a smaller key. A document without a value has a key
+    /// of one byte. Returns `None` if the rule compares neither.
     pub(crate) fn sort_key(&self, text_bytes: u64, field: Option<&str>) -> Option<Vec<u8>> {
         let field = field.unwrap_or_default();
         match self {
@@ -58,15 +58,15 @@ impl KeepRule {
     }
 }
 
-/// Constructor of a rule, from the name of its field.
+/// Creates a keep rule from the name of the field that it compares.
 type FieldRule = fn(String) -> KeepRule;
 
-/// Prefixes of the rules that name a field, and their constructors.
+/// Keep rules that compare a field: the prefix before the name of the field, and the constructor of the rule.
 const FIELD_RULES: [(&str, FieldRule); 3] =
     [("newest:", KeepRule::Newest), ("largest:", KeepRule::Largest), ("smallest:", KeepRule::Smallest)];
 
-/// Returns the names of all rules, as suggestions for the misspelled name `rule`. If `rule` names a field, the
-/// suggested rules with a field name the same field.
+/// Returns the names of the rules, as suggestions for the misspelled name `rule`. Rules that compare a field are
+/// among them only if `rule` names a field; they name the same field.
 fn rule_names(rule: &str) -> Vec<String> {
     let field = rule.split_once(':').map(|(_, field)| field).filter(|field| !field.is_empty());
     let field_rule = FIELD_RULES.iter().map(|(begin, _)| format!("{begin}{}", field.unwrap_or("FIELD")));

@@ -39,10 +39,10 @@ const MIN_LOOKUP_DOCUMENTS: usize = 1024;
 /// document's group of exact duplicates, and the join that finds near signatures.
 const SIGNATURE_BYTES_PER_DOCUMENT: u64 = 132;
 
-/// Memory budget divided by the size of a block that is written to disk. The size is also limited by
-/// [`MIN_BLOCK_BYTES`] and [`MAX_BLOCK_BYTES`].
+/// A block that is written to disk has the size of the memory budget divided by this number, but at least
+/// [`MIN_BLOCK_BYTES`] and at most [`MAX_BLOCK_BYTES`].
 const BLOCK_BUDGET_DIVISOR: u64 = 16;
-/// Least size of a block that is written to disk, in bytes, even if this is a greater fraction of the budget.
+/// Least size of a block that is written to disk, in bytes, however small the memory budget is.
 const MIN_BLOCK_BYTES: u64 = 1 << 16;
 /// Greatest size of a block that is written to disk, in bytes.
 const MAX_BLOCK_BYTES: u64 = 32 << 20;
@@ -53,7 +53,7 @@ const MAX_BLOCK_BYTES: u64 = 32 << 20;
 pub(crate) struct Corpus {
     /// The documents in memory: all documents, or those that are not on disk yet.
     pub(crate) block: DocumentBlock,
-    /// Keep rule that the sort keys of the documents are computed for.
+    /// Keep rule, which determines the sort keys of the documents.
     keep: KeepRule,
     storage: CorpusStorage,
     /// Number of documents without text.
@@ -61,7 +61,7 @@ pub(crate) struct Corpus {
     /// Number of documents that lack the value that the keep rule compares.
     pub(crate) missing_values: usize,
     pub(crate) ids_are_numbers: bool,
-    /// Whether each id equals the input position of its document. Then no id repeats.
+    /// Whether each id equals the input position of its document, so that no id repeats.
     pub(crate) ids_are_positions: bool,
     /// Number of documents whose id is also the id of another document.
     pub(crate) repeated_ids: usize,
@@ -69,7 +69,7 @@ pub(crate) struct Corpus {
     signatures: Option<RowsWriter<SignatureRow>>,
 }
 
-/// Where the documents are stored.
+/// Where the documents of a corpus are stored: in memory, on disk, or both.
 #[derive(Debug)]
 enum CorpusStorage {
     /// All documents are in memory, in `Corpus::block`.
@@ -97,8 +97,8 @@ pub(crate) struct DocumentLookup<'a> {
 
 impl Corpus {
     /// Creates an empty corpus. `with_checksums` must be set if the documents are read a second time, or if a
-    /// later run has to recognize them. `signatures` is the writer for MinHash signatures, if documents are
-    /// compared by similarity.
+    /// later run has to recognize the same documents. `signatures` is the writer for MinHash signatures, if
+    /// documents are compared by similarity.
     pub(crate) fn new(
         width: Width,
         keep: &KeepRule,
@@ -118,7 +118,6 @@ impl Corpus {
         }
     }
 
-    /// Appends a document.
     pub(crate) fn push<F: Fingerprint>(&mut self, item: &Item<F>) -> Result<()> {
         if let Some(signatures) = &mut self.signatures {
             signatures
@@ -131,8 +130,8 @@ impl Corpus {
         Ok(())
     }
 
-    /// Appends consecutive fingerprints of a file. `position` is the input position and also the id of the first
-    /// fingerprint, and `line` is its line. Both count up by one for each further fingerprint.
+    /// Appends consecutive fingerprints of a file. The first one has the input position `position`, which is also
+    /// its id, and is in line `line` of the file. Position and line count up by one for each further fingerprint.
     pub(crate) fn push_block<F: Fingerprint>(
         &mut self,
         fingerprints: &[F],
@@ -144,8 +143,8 @@ impl Corpus {
     }
 
     /// Estimated memory for comparing all documents in memory, in bytes. A fingerprint takes 3.5 times its
-    /// size: it is in the corpus, in the sorted list, and in the buffers of the join, and it has a cluster
-    /// number.
+    /// size, because it is in the corpus, in a sorted list, and in the buffers of the search, and because it has a
+    /// cluster number.
     pub(crate) fn memory(&self) -> u64 {
         let fingerprints = self.block.len() as u64 * self.block.fingerprint_bytes();
         // If documents are compared by similarity, fingerprints are stored but not joined.
@@ -191,8 +190,8 @@ impl Corpus {
         }
     }
 
-    /// Moves the documents in memory to disk, in blocks of about `most` bytes, except for a last incomplete
-    /// block. Blocks are small, because a block is always read as a whole.
+    /// Moves the documents in memory to disk, in blocks of about `most` bytes. The last, incomplete block stays in
+    /// memory. Blocks are small, because a block is always read as a whole.
     fn spill(&mut self, most: u64, temporary: &Arc<TemporaryFolder>) -> Result<SpilledBlockWriter> {
         let mut writer = SpilledBlockWriter::new(self.width(), temporary)?;
         let mut next = self.block.empty_like();
@@ -238,8 +237,8 @@ impl Corpus {
         }
     }
 
-    /// Takes the signatures of all documents, in input order. Returns `None` if there are none, or if they
-    /// were taken before.
+    /// Takes the signatures of all documents, in input order. Returns `None` if the corpus has no signatures, or
+    /// if they were taken before.
     pub(crate) fn take_signatures(&mut self) -> Result<Option<Rows<SignatureRow>>> {
         self.signatures.take().map(RowsWriter::finish).transpose()
     }
@@ -271,8 +270,8 @@ impl Corpus {
         Ok(DocumentLookup { documents: Some(documents), block: Cow::Owned(block) })
     }
 
-    /// Maximum number of documents for one call of [`lookup`](Corpus::lookup), so that they fit in their share
-    /// of the memory. `usize::MAX` if the corpus is in memory.
+    /// Maximum number of documents for one call of [`lookup`](Corpus::lookup), so that these documents fit in one
+    /// share of the memory budget. `usize::MAX` if the corpus is in memory.
     pub(crate) fn max_lookup_documents(&self) -> usize {
         let Some(SpilledCorpus { blocks, workspace }) = self.spilled() else { return usize::MAX };
         let bytes_per_document =
@@ -291,7 +290,6 @@ impl Corpus {
         each_width!(self.width(), type F => F::from_u128(fingerprint).to_hex())
     }
 
-    /// Number of documents.
     pub(crate) fn len(&self) -> usize {
         self.block.len() + self.storage.len()
     }

@@ -15,7 +15,7 @@ use simstore_io::IdRef;
 pub(crate) enum PreferenceRanks {
     /// Earlier documents are preferred, so the rank of a document is its index in the corpus.
     Input,
-    /// The ranks of all documents or of a selection, in input order.
+    /// The ranks of all documents, or of selected documents only, in input order.
     Ordered(Rows<u32>),
 }
 
@@ -96,7 +96,7 @@ fn document_key(document: &DocumentRef<'_>) -> Vec<u8> {
     id_key(document.id())
 }
 
-/// Returns a sort key for an id. Keys sort bytewise: numbers by value, then names.
+/// Returns a sort key for an id. Sorted bytewise, the keys of numbers come first, by value, and then names.
 fn id_key(id: IdRef<'_>) -> Vec<u8> {
     match id {
         IdRef::Number(number) => [0].into_iter().chain(number.to_be_bytes()).collect(),

@@ -1,4 +1,4 @@
-//! Counts documents with repeated ids.
+//! Counts the documents whose id is also the id of another document.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use simstore_corpus::Stage;
 use simstore_corpus::spill::{FixedSize, Sorter, TemporaryFolder};
 use simstore_io::IdRef;
 
-/// Number of ids that are hashed at the same time, on all cores.
+/// Number of ids that are hashed together, in parallel on all cores.
 const HASH_BATCH: usize = 1 << 16;
 
 /// Counts the documents whose id is also the id of another document. Sorting the ids takes about `memory`
-/// bytes; if that is not enough, they spill to disk.
+/// bytes; if that is not enough, the ids spill to disk.
 pub(crate) fn count_repeated_ids(
     corpus: &Corpus,
     temporary: &Arc<TemporaryFolder>,

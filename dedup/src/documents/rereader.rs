@@ -12,8 +12,8 @@ use crate::workspace::Workspace;
 use simstore_corpus::Inputs;
 use simstore_io::{DocumentOptions, ReadProgress, Record, Records};
 
-/// Reads the records of a corpus a second time, in input order. Compares the checksum of each record with that
-/// of the first reading, even for records that are not requested.
+/// Reads the records of a corpus a second time, in input order. Compares the checksum of each record with the
+/// checksum of the first reading, even for records that are not requested.
 pub(crate) struct DocumentRereader<'a> {
     records: std::iter::Zip<std::ops::RangeFrom<u64>, Records>,
     progress: Arc<ReadProgress>,
@@ -81,9 +81,8 @@ impl<'a> DocumentRereader<'a> {
 }
 
 /// Returns the error for a record that has changed since the first reading. Also removes the part files of its
-/// input file, so that the next run reads the file itself. The first reading may have used an outdated part
-/// file, because a part file identifies its input files only by size, modification time, and a checksum of both
-/// ends.
+/// input file, so that the next run reads the file itself. These part files may be outdated, because a part file
+/// identifies its input files only by size, modification time, and a checksum of their first and last bytes.
 fn file_changed_error(file: &Path, place: &str, parts: Option<&Path>) -> Error {
     let removed = match parts.map(|folder| (folder.display(), remove_parts_with_file(folder, file))) {
         None | Some((_, Ok(0))) => String::new(),

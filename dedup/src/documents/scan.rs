@@ -10,7 +10,7 @@ use crate::documents::block::{DocumentBlock, DocumentRef};
 use simstore_corpus::Observer;
 use simstore_corpus::Stage;
 
-/// Number of documents per progress update. An update per document would be slow.
+/// Number of documents per progress update, because an update for each document would be slow.
 const PROGRESS_BATCH: usize = 64;
 
 impl Corpus {
@@ -73,8 +73,8 @@ impl Corpus {
         DocumentCursor { blocks: self.blocks(), numbered: None }
     }
 
-    /// Returns a hash that identifies the corpus: of the ids, positions, fingerprints and checksums of all
-    /// documents. It is a part of the run hash that stores keep, so later versions must compute the same one.
+    /// Returns a hash of the ids, positions, fingerprints and checksums of all documents, which identifies the
+    /// corpus. Stores keep a run hash that depends on it, so later versions must compute the same hash.
     pub(crate) fn checksum(&self) -> Result<u64> {
         let mut hash = Xxh3::new();
         self.visit(|document| {
@@ -96,7 +96,7 @@ impl Corpus {
     }
 }
 
-/// Block of consecutive documents.
+/// Block of consecutive documents, with the index of its first document.
 pub(crate) struct NumberedBlock<'a> {
     /// Index of the first document of the block in the corpus.
     first: usize,

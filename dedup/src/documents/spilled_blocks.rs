@@ -23,7 +23,7 @@ pub(crate) struct SpilledBlockWriter {
     pub(crate) index: SpilledBlockIndex,
 }
 
-/// Sizes of the blocks on disk. This index stays in memory.
+/// Sizes of the blocks on disk. They stay in memory.
 #[derive(Debug)]
 pub(crate) struct SpilledBlockIndex {
     pub(crate) documents: usize,
@@ -80,7 +80,7 @@ impl SpilledBlockWriter {
 }
 
 impl SpilledBlocks {
-    /// Reads all blocks in input order. An item is a block, and before it the index of its first document.
+    /// Reads all blocks in input order. An item is the index of the first document of a block, and the block.
     pub(crate) fn blocks(&self) -> Result<impl Iterator<Item = Result<(usize, DocumentBlock)>> + use<'_>> {
         let mut readers = [self.fingerprints.open()?, self.empty.open()?, self.metadata.open()?];
         let mut first = 0;

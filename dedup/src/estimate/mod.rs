@@ -23,94 +23,99 @@ use simstore_corpus::{Diagnostic, InputKind, Inputs, Observer};
 use simstore_io::bytes::cannot_open;
 use simstore_io::{DocumentId, InputFile};
 
-/// Maximum number of files in the sample, evenly spread over all files.
+/// Maximum number of files that are sampled. The sampled files are spread evenly over all files.
 const SAMPLED_FILES: usize = 16;
-/// Number of documents that are read from each sampled file. More are read if the read buffer holds the whole
-/// file.
+/// Number of documents that are read from each sampled file. If the read buffer holds the whole file, more
+/// documents are read.
 const SAMPLED_DOCUMENTS_PER_FILE: u64 = 2000;
-/// Memory for a fingerprint as a multiple of its size. It covers the corpus, the sorted list, the join and the
-/// clusters.
+/// Memory per fingerprint during a run, as a multiple of the size of the fingerprint. It covers the corpus, the
+/// sorted list of fingerprints, the search for near pairs, and the clusters.
 const FINGERPRINT_MEMORY_FACTOR: f64 = 3.5;
-/// Memory for a document with a MinHash signature, in bytes.
+/// Memory per document during a run that compares MinHash signatures, in bytes, besides the id of the document.
 const SIGNATURE_MEMORY_BYTES: f64 = 144.0;
-/// Memory for an id that differs from the input position, in bytes, besides its text.
+/// Memory for an id of a document, in bytes, besides the text of the id. Ids that equal the position of the
+/// document in the input take no memory.
 const ID_MEMORY_BYTES: f64 = 12.0;
-/// Space in temporary files for a fingerprint as a multiple of its size, if documents spill to disk. A
-/// fingerprint is written once in the corpus, and twice in the join.
+/// Space in temporary files per fingerprint, as a multiple of the size of the fingerprint, if documents spill to
+/// disk. A fingerprint is written once with the corpus, and twice for the search for near pairs.
 const FINGERPRINT_DISK_FACTOR: f64 = 3.0;
 /// Space in temporary files for a MinHash signature and the checksum of its document, in bytes. The signature is
-/// written once with the corpus, and its bands once more in the files in which near bands are searched.
+/// written once with the corpus, and the bands of the signature once more for the search for near bands.
 const JOINED_SIGNATURE_DISK_BYTES: f64 = 160.0;
-/// Size of a document in a part file, in bytes.
+/// Size in bytes that a document takes in a part file. Part files keep the fingerprints of documents, so that an
+/// interrupted run can [resume](DedupConfig::resume).
 const PART_DOCUMENT_BYTES: f64 = 32.0;
-/// Size of a document with a MinHash signature in a part file, in bytes.
+/// Size in bytes that a document takes in a part file if documents have MinHash signatures. Part files keep these
+/// signatures, so that an interrupted run can [resume](DedupConfig::resume).
 const PART_SIGNATURE_BYTES: f64 = 120.0;
-/// Size of the text that is fingerprinted to measure the memory of reading, in bytes. It comes from the start
-/// of the first file, and fills a few batches.
+/// Size in bytes of the text that a dry run fingerprints, to measure how much memory reading takes. The text is
+/// the start of the first file, and fills a few batches of documents.
 const MEASURED_TEXT_BYTES: u64 = 24 << 20;
-/// Assumed memory of the program and of reading in bytes. Used if the system does not report the peak memory of
-/// the process.
+/// Assumed peak memory of the program while it reads inputs, in bytes. Used if the system does not report the peak
+/// memory of the process.
 const DEFAULT_READING_MEMORY_BYTES: u64 = 64 << 20;
 
-/// Result of a dry run.
+/// Result of a dry run: the estimated number of documents, memory and disk space of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Estimate {
     /// Number of input files.
     pub files: usize,
-    /// Size of all files on disk in bytes.
+    /// Total size of all input files on disk, in bytes.
     pub bytes: u64,
     /// Number and size of the files of each format, by the name of the format.
     pub formats: BTreeMap<String, FormatTotals>,
     /// Number of pipes and other inputs whose size is unknown until they are read.
     pub pipes: usize,
-    /// Estimated number of documents. It follows from the first documents of the sampled files.
+    /// Estimated number of documents, extrapolated from the first documents of the sampled files.
     pub documents: u64,
-    /// Estimated size of all texts in bytes; 0 for fingerprints.
+    /// Estimated size of all texts in bytes; 0 if the inputs are files of fingerprints.
     pub text_bytes: u64,
-    /// Estimated peak memory of the process in bytes. If documents spill to disk, they take no more memory than
-    /// `budget_of_documents`.
+    /// Estimated peak memory of the process in bytes. The memory for documents is limited to
+    /// `budget_of_documents`, because documents beyond this limit spill to disk.
     pub memory: u64,
-    /// Memory that fingerprints and ids would take without a memory limit, in bytes.
+    /// Memory that the fingerprints or signatures and the ids of all documents would take without a memory limit,
+    /// in bytes.
     pub memory_of_documents: u64,
-    /// Threshold for near-duplicates.
+    /// Minimum similarity or maximum distance of near-duplicates.
     #[serde(flatten)]
     pub criterion: Criterion,
     /// Estimate of the search for similar texts; `None` if documents are compared by distance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchEstimate>,
-    /// Memory limit of the run in bytes: [`DedupConfig::memory`], else the available memory; `None` if the
-    /// system does not report it.
+    /// Memory limit of the run in bytes: [`DedupConfig::memory`] if it is set, else the available memory. `None` if
+    /// the system does not report the available memory.
     pub budget: Option<u64>,
-    /// Share of the memory limit that is for documents, in bytes.
+    /// Part of the memory limit that documents may take, in bytes; `None` if there is no limit.
     pub budget_of_documents: Option<u64>,
-    /// Whether documents spill to disk, because they need more than their share of the memory limit.
+    /// Whether documents spill to disk, because `memory_of_documents` exceeds `budget_of_documents`.
     pub spills: bool,
     /// Estimated maximum size of the temporary files for spilled documents and listed pairs, in bytes. The
-    /// features of the texts that are compared take additional space.
+    /// temporary files with the features of the compared texts are not included.
     pub disk_of_temporary: u64,
-    /// Number of part files that [`DedupConfig::resume`] would make. Shards divide these parts among them.
+    /// Number of part files that a run with [`DedupConfig::resume`] would write. If the run is divided into
+    /// shards, each shard writes some of these files.
     pub parts: usize,
     /// Estimated size of the part files in bytes.
     pub disk_of_parts: u64,
-    /// Estimated maximum size of the output of kept documents in bytes.
+    /// Estimated maximum size of the output file with the kept documents, in bytes.
     pub disk_of_output: u64,
 }
 
 impl Estimate {
-    /// Maximum number of files in the sample.
+    /// Maximum number of files that a dry run samples to estimate the number of documents.
     pub const SAMPLED_FILES: usize = SAMPLED_FILES;
 }
 
-/// Number and size of the files of one format.
+/// Number and size of the input files of one format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FormatTotals {
-    /// Number of files.
+    /// Number of input files of the format.
     pub files: usize,
-    /// Size of the files on disk in bytes.
+    /// Total size of the input files of the format on disk, in bytes.
     pub bytes: u64,
 }
 
-/// Totals over the sampled documents. `input_bytes` is the number of bytes in the files that these documents take.
+/// Totals over the sampled documents. The documents take `input_bytes` bytes in their files.
 #[derive(Default)]
 struct FileSample {
     documents: f64,
@@ -120,7 +125,7 @@ struct FileSample {
 }
 
 impl FileSample {
-    /// Reads the first documents of a file, and adds them to the totals.
+    /// Reads the first documents of `file`, and adds these documents to the totals.
     fn add(&mut self, file: &InputFile, inputs: &Inputs, stage: &Stage<'_>) -> Result<()> {
         let (mut reader, options) = (inputs.with_paths(vec![file.path.clone()]).records(), inputs.options());
         let progress = reader.progress();
@@ -154,9 +159,9 @@ impl FileSample {
         Ok(())
     }
 
-    /// Creates an estimate from the totals of all documents, not only of a sample. Leaves the fields for texts,
-    /// part files and outputs empty. A document takes `memory` bytes of memory or, if documents spill, `disk`
-    /// bytes of temporary files, besides its id.
+    /// Creates an estimate from `self`, which must have the totals of all documents, not only of a sample. Besides
+    /// its id, a document takes `memory` bytes of memory and, if documents spill, `disk` bytes in temporary files.
+    /// The caller sets the fields for texts, the search, part files and outputs.
     fn estimate(
         &self,
         config: &DedupConfig,
@@ -192,7 +197,7 @@ impl FileSample {
     }
 }
 
-/// Returns `Ok` for the error of a malformed input that the run would skip; returns any other error.
+/// Returns `Ok` if `error` is about a malformed document that the run would skip; otherwise returns `error`.
 fn ignore_skipped_error(error: Error, inputs: &Inputs) -> Result<()> {
     match error {
         Error::BadInput { .. } if inputs.skips_malformed() => Ok(()),
@@ -200,8 +205,9 @@ fn ignore_skipped_error(error: Error, inputs: &Inputs) -> Result<()> {
     }
 }
 
-/// Measures the peak memory of the program while it reads, in bytes. For that, fingerprints the start of a file as
-/// a run does. So the result includes dictionaries, and the batches of documents on all cores.
+/// Returns the peak memory of the program while it reads inputs, in bytes. To measure this memory, the function
+/// reads and fingerprints the start of `file`, as a run does. So the result includes the dictionaries that segment
+/// words, and the batches of documents on all cores.
 fn measure_reading_memory<F: Fingerprint>(
     file: Option<&InputFile>,
     inputs: &Inputs,
@@ -230,13 +236,14 @@ fn peak_memory() -> Option<u64> {
 }
 
 /// Estimates the number of documents, the memory and the disk space of a run, from the first documents of
-/// some files. For compressed files of fingerprints, the estimate is too low.
+/// some files. For compressed files of fingerprints, the estimate is too low, because it assumes that files are
+/// not compressed.
 ///
 /// # Errors
 /// - [`Error::Cancelled`] if the observer cancels.
 /// - [`Error::BadInput`] for a malformed document in the sample, unless malformed documents are
 ///   [skipped](Inputs::skip_malformed).
-/// - Errors of invalid options, and of listing the files.
+/// - Other errors if options are invalid, or if the input files cannot be listed.
 pub fn estimate(config: &DedupConfig, inputs: &Inputs, observer: &dyn Observer) -> Result<Estimate> {
     let resolved = config.resolve(inputs, None, observer)?;
     match resolved.kind {
@@ -247,8 +254,8 @@ pub fn estimate(config: &DedupConfig, inputs: &Inputs, observer: &dyn Observer) 
     }
 }
 
-/// Estimates a run on files of fingerprints. The number of fingerprints in a raw file follows from its size. In a
-/// file with one fingerprint per line, the number of fingerprints is estimated from the first lines.
+/// Estimates a run on files of fingerprints. The size of a raw (binary) file gives the number of its fingerprints.
+/// For a file with one fingerprint per line, the number of fingerprints is estimated from the first lines.
 fn estimate_fingerprints<F: Fingerprint>(
     resolved: &ResolvedConfig,
     config: &DedupConfig,
@@ -311,7 +318,7 @@ fn estimate_fingerprints<F: Fingerprint>(
     Ok(Estimate { disk_of_output: lines as u64, ..estimate })
 }
 
-/// Estimates a run on files of documents.
+/// Estimates a run on files of documents, from the first documents of some files.
 fn estimate_documents(
     resolved: &ResolvedConfig,
     config: &DedupConfig,

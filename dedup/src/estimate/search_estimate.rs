@@ -1,9 +1,9 @@
 //! Estimate of the search for similar texts. Searches a sample of the documents, and extrapolates the number of
 //! candidates and the time.
 //!
-//! Documents of one template whose similarity is just below the threshold form a *dense group*: each pair of
-//! them is near, but none is a duplicate. Similar pairs in a dense group are found by rare shingles, so that
-//! few pairs are compared.
+//! In a *dense group*, each document is near many others, but few are near-duplicates: for example, pages of one
+//! template whose similarity is just below the threshold. Near-duplicates in a dense group are found by rare
+//! shingles, so that few pairs are compared.
 
 use serde::Serialize;
 use simstore::Result;
@@ -27,20 +27,22 @@ use simstore_corpus::{Inputs, Observer};
 use simstore_io::InputFile;
 use simstore_io::output::UnfinishedOutputs;
 
-/// Maximum number of documents in the sample. It is small, because in the worst case all pairs of them are
-/// candidates.
+/// Maximum number of documents in the sample. The number is small, because in the worst case all pairs of sampled
+/// documents are candidates.
 const MAX_SAMPLE_DOCUMENTS: usize = 1024;
 /// Maximum size of the texts in the sample, in bytes.
 const MAX_SAMPLE_BYTES: usize = 64 << 20;
-/// Total number of sections that are sampled. They are divided equally among the sampled files, and evenly
-/// spread over each file. A file whose format cannot be read from the middle has a single section.
+/// Total number of sections (byte ranges of files) whose first documents are sampled. The sections are divided
+/// equally among the sampled files. But a file whose format cannot be read from the middle has a single section.
 const SAMPLED_SECTIONS: usize = 64;
 
 /// Time to compare two texts by their shingles, in seconds on one core.
 const VERIFY_SECONDS: f64 = 2e-6;
-/// Time to prepare a member of a dense group, in seconds on one core.
+/// Time to prepare a document of a [dense group](crate::pipeline::dense_groups) for comparison, in seconds on one
+/// core.
 const DENSE_MEMBER_SECONDS: f64 = 60e-6;
-/// Time to compare the signatures of a pair in a dense group, in seconds on one core.
+/// Time to compare the signatures of two documents of a [dense group](crate::pipeline::dense_groups), in seconds
+/// on one core.
 const DENSE_PAIR_SECONDS: f64 = 6e-9;
 
 /// Estimate of the search for similar texts. A MinHash signature of 512 bits consists of 8 bands of 64 bits.
@@ -58,31 +60,33 @@ pub struct SearchEstimate {
     /// Number of bands in a signature.
     #[serde(rename = "sketches")]
     pub bands: usize,
-    /// Number of bands that are searched for near values: the first ones of each signature.
+    /// Number of bands that are searched for near values. They are the first bands of each signature.
     pub joined: usize,
-    /// Maximum distance of one of these bands for a candidate pair, in bits.
+    /// Maximum Hamming distance of near bands, in bits. In a candidate, at least one of the first `joined` bands
+    /// is near.
     pub distance: u32,
-    /// Maximum distance of the whole signatures of a candidate pair, in bits.
+    /// Maximum Hamming distance of the whole signatures of a candidate, in bits.
     pub total: u32,
-    /// Expected number of pairs of unrelated documents whose signatures are compared.
+    /// Expected number of pairs of unrelated documents whose signatures are compared, because the two documents
+    /// have a near band by chance.
     pub unrelated_pairs: f64,
     /// Number of documents in the sample.
     pub sampled: u64,
-    /// Estimated number of documents in dense groups, such as pages of one template. Similar pairs of them are
-    /// found by their rare shingles.
+    /// Estimated number of documents in dense groups. In a dense group, such as the pages of one template, each
+    /// document is near many others. Similar documents in the group are found by their rare shingles.
     #[serde(rename = "crowded")]
     pub dense_documents: u64,
-    /// Estimated number of pairs of documents whose texts are compared.
+    /// Estimated number of pairs of input documents whose texts are compared.
     pub candidates: f64,
     /// Estimated number of pairs of an input document and a stored document that are compared; `None` without
-    /// stores.
+    /// reference stores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored_candidates: Option<f64>,
-    /// Estimated time of the search in seconds on one core, without reading.
+    /// Estimated time of the search in seconds on one core, without the time to read the inputs.
     pub seconds: f64,
 }
 
-/// Sample of documents, with their signatures and features.
+/// Sample of input documents, with their signatures and features.
 struct SearchSample<'a> {
     profile: &'a Profile,
     signatures: RowsWriter<SignatureRow>,
@@ -92,7 +96,7 @@ struct SearchSample<'a> {
 }
 
 impl<'a> SearchSample<'a> {
-    /// Reads a sample of the documents of files.
+    /// Reads the sample: the first documents of sections that are spread evenly over `files`.
     fn read(
         resolved: &'a ResolvedConfig,
         files: &[&InputFile],
@@ -137,7 +141,7 @@ impl<'a> SearchSample<'a> {
         self.documents == MAX_SAMPLE_DOCUMENTS || self.bytes > MAX_SAMPLE_BYTES
     }
 
-    /// Adds the first `most` documents of `inputs` to the sample, until it is full.
+    /// Adds the first `most` documents of `inputs` to the sample. Adds fewer if the sample becomes full.
     fn add(&mut self, inputs: &Inputs, most: usize, stage: &Stage<'_>) -> Result<()> {
         let options = inputs.options();
         for record in inputs.records().take(most) {
@@ -157,8 +161,9 @@ impl<'a> SearchSample<'a> {
     }
 }
 
-/// Estimates the search of all documents in `files`, from the search of a sample. `documents` is the number of all
-/// documents. Also returns the size of the temporary files for similar pairs, in bytes.
+/// Estimates the search for similar texts among all documents in `files`, from a search in a sample. `least` is the
+/// minimum similarity, and `documents` the number of all documents. Also returns the size of the temporary files
+/// for similar pairs, in bytes.
 pub(crate) fn estimate_search(
     least: f64,
     resolved: &ResolvedConfig,

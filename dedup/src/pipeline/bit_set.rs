@@ -2,12 +2,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Set of indexes of documents or of unique documents. Several threads can add indexes through a shared reference.
+/// Set of document numbers below a fixed limit. Several threads can add numbers through a shared reference.
 #[derive(Debug)]
 pub(crate) struct AtomicBitSet(Vec<AtomicU64>);
 
 impl AtomicBitSet {
-    /// Creates an empty set for indexes below `count`.
+    /// Creates an empty set for numbers below `count`.
     pub(crate) fn new(count: usize) -> Self {
         AtomicBitSet((0..count.div_ceil(64)).map(|_| AtomicU64::new(0)).collect())
     }
@@ -26,7 +26,7 @@ impl AtomicBitSet {
         self.0.iter().map(|word| word.load(Ordering::Relaxed).count_ones() as usize).sum()
     }
 
-    /// Visits the indexes in the set in ascending order.
+    /// Visits the numbers in the set in ascending order.
     pub(crate) fn ones(&self) -> impl Iterator<Item = u32> + '_ {
         let ones_of_word = |(at, word): (usize, &AtomicU64)| {
             let word = word.load(Ordering::Relaxed);

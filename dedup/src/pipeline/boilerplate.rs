@@ -11,13 +11,16 @@ use crate::pipeline::verify::Verifier;
 use crate::rows::{AssignmentRow, SignatureRow};
 use simstore_corpus::spill::Rows;
 
-/// Maximum number of unique documents in the sample, and maximum number of examined duplicates.
+/// Maximum number of documents in the sample whose common features are the boilerplate. Also the maximum number of
+/// duplicates that are examined for boilerplate.
 const SAMPLE_SIZE: usize = 64;
-/// Least number of sampled documents. With fewer, boilerplate is not determined.
+/// Least number of documents in the sample whose common features are the boilerplate. With fewer documents,
+/// boilerplate is not determined.
 const MIN_DOCUMENTS: usize = 20;
-/// Least number of duplicates. With fewer, none are examined.
+/// Least number of duplicates in a run. With fewer, no duplicates are examined for boilerplate.
 const MIN_DUPLICATES: usize = 5;
-/// Maximum number of features of a sampled or examined document. Larger documents are skipped, to save memory.
+/// Maximum number of features of a document that is sampled or examined. Larger documents are skipped, to save
+/// memory.
 const MAX_FEATURES: u32 = 1 << 16;
 
 /// Result of a check whether duplicates are similar to their representatives only because of boilerplate.
@@ -40,7 +43,8 @@ impl Boilerplate {
     }
 }
 
-/// Returns a sample of unique documents, evenly spread, whose common features are the boilerplate.
+/// Returns a sample of unique documents, spread evenly over all of them. Features that most documents of the sample
+/// have are the boilerplate.
 pub(crate) fn sample(uniques: &UniqueDocuments, signatures: &Rows<SignatureRow>) -> Result<Vec<u32>> {
     let mut sample = Vec::new();
     for unique in spread(uniques.len()) {
@@ -56,15 +60,15 @@ fn is_short(unique: u32, uniques: &UniqueDocuments, signatures: &Rows<SignatureR
     Ok(signatures.get(uniques.best_document(unique)? as usize)?.features <= MAX_FEATURES)
 }
 
-/// Returns up to [`SAMPLE_SIZE`] numbers below `count`, evenly spread, in ascending order.
+/// Returns up to [`SAMPLE_SIZE`] numbers that are spread evenly from 0 to `count`, in ascending order.
 fn spread(count: usize) -> impl Iterator<Item = usize> {
     let sampled = count.min(SAMPLE_SIZE);
     (0..sampled).map(move |at| at * count / sampled)
 }
 
-/// Examines a sample of the duplicates in `assignments`. The features that at least nine of ten documents of
-/// `sample` have are boilerplate. Returns `None` if `sample` or `assignments` is too small, or if there is no
-/// boilerplate.
+/// Examines how many duplicates in `assignments` are similar to their representatives only because of boilerplate.
+/// Features that at least nine of ten documents in `sample` have are boilerplate. Returns `None` if `sample` or
+/// `assignments` is too small, or if there is no boilerplate.
 pub(crate) fn boilerplate(
     sample: &[u32],
     assignments: &Rows<AssignmentRow>,

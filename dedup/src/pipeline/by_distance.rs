@@ -17,12 +17,13 @@ use crate::rows::{Candidate, ScoredPair, StoredRow, score_from_similarity};
 use simstore_corpus::Stage;
 use simstore_corpus::spill::Rows;
 
-/// Sorted rows (index of a fingerprint, unique document) for all fingerprints that are near others. If texts
-/// are compared, a fingerprint may have several unique documents: one for each distinct text.
+/// Look-up of the [unique documents](UniqueDocuments) of fingerprints, as sorted rows (index of the fingerprint,
+/// unique document). If texts are compared, a fingerprint may have several unique documents: one for each distinct
+/// text.
 pub(crate) struct UniquesByFingerprint(Rows<(u32, u32)>);
 
 impl UniquesByFingerprint {
-    /// Returns all unique documents that have the fingerprint with this index.
+    /// Returns all unique documents that have the fingerprint with the index `index`.
     fn get(&self, index: u32) -> Result<Vec<u32>> {
         let start = self.0.partition_point(|row| row.0 < index)?;
         let rows = (start..self.0.len()).map(|at| self.0.get(at));
@@ -30,8 +31,8 @@ impl UniquesByFingerprint {
         rows.map(|row| Ok(row?.1)).collect()
     }
 
-    /// Returns the unique document that has the fingerprint with this index. Must be called only if texts are
-    /// not compared: then each fingerprint has exactly one unique document.
+    /// Returns the unique document that has the fingerprint with the index `index`. Must be called only if texts
+    /// are not compared, because then each fingerprint has exactly one unique document.
     pub(crate) fn single_unique(&self, index: u32) -> Result<u32> {
         Ok(self.0.get(index as usize)?.1)
     }
@@ -101,8 +102,9 @@ impl Pipeline<'_> {
         Ok(PipelineResult { clusters, stored, near, nearest, distinct, compared, boilerplate: None })
     }
 
-    /// Finds near fingerprints. Also returns rows (document, index of its fingerprint) for all documents that
-    /// have one of these fingerprints, in document order.
+    /// Finds fingerprints that are repeated or near others, and their near pairs, or only edges as
+    /// [`with_pairs`](HammingSearch::with_pairs) says. Also returns rows (document, index of its fingerprint), in
+    /// document order, for all documents that have one of these fingerprints.
     fn near_fingerprints<F: Fingerprint>(
         &self,
         distance: u32,
@@ -122,8 +124,9 @@ impl Pipeline<'_> {
         Ok((near, documents_with(&values, corpus, workspace, &stage)?))
     }
 
-    /// Returns the number of verified pairs of documents, and the number of pairs whose texts were too
-    /// different. Pairs of exact duplicates count as verified.
+    /// Returns the number of pairs of documents whose texts were compared, and the number of pairs whose texts were
+    /// too different. Pairs of exact duplicates count as compared. `candidates` is the number of all other compared
+    /// pairs, and `similar` has the pairs that were similar enough.
     fn verified_counts(
         &self,
         candidates: u64,
@@ -139,8 +142,8 @@ impl Pipeline<'_> {
         Ok((candidates + equal, candidates - count_document_pairs(similar, uniques)?))
     }
 
-    /// Splits the rows of `near_fingerprints` into two columns: indexes of documents in the corpus, and indexes of
-    /// fingerprints.
+    /// Splits the rows of [`near_fingerprints`](Self::near_fingerprints) into two columns: indexes of documents in
+    /// the corpus, and indexes of the documents' fingerprints.
     fn columns(&self, near: &Rows<(u64, u32)>) -> Result<(Rows<u64>, Rows<u32>)> {
         let (mut documents, mut indexes) = (self.workspace.rows(), self.workspace.rows());
         for row in near.iter()? {
@@ -158,7 +161,7 @@ impl Pipeline<'_> {
     }
 
     /// Groups exact duplicates: documents with equal fingerprints and, if texts are compared, also with equal
-    /// feature sets.
+    /// feature sets. `indexes` has the index of the fingerprint of each document.
     fn group_exact(
         &self,
         indexes: &Rows<u32>,
@@ -213,7 +216,8 @@ impl Pipeline<'_> {
         Rows::from_sorter(all)
     }
 
-    /// Converts pairs of near fingerprints to pairs of unique documents. Valid only if texts are not compared.
+    /// Converts pairs of near fingerprints to pairs of unique documents. Must be called only if texts are not
+    /// compared, because then each fingerprint has exactly one unique document.
     fn unique_pairs(
         &self,
         near: &FingerprintNeighbors,
@@ -226,8 +230,8 @@ impl Pipeline<'_> {
         }))
     }
 
-    /// Returns edges between unique documents, whose connected components are the clusters. Returns no edges if
-    /// clusters are stars.
+    /// Returns edges between unique documents. The connected components of these edges are the clusters. If clusters
+    /// are stars, returns no edges.
     fn edges(
         &self,
         near: &FingerprintNeighbors,
@@ -264,7 +268,8 @@ impl Pipeline<'_> {
     }
 }
 
-/// Counts pairs of documents: for a pair of unique documents, each document of the one with each of the other.
+/// Counts pairs of documents. `pairs` has pairs of unique documents, which are groups of exact duplicates. A pair of
+/// groups with m and n documents counts as m · n pairs of documents.
 fn count_document_pairs(
     pairs: impl Iterator<Item = Result<Candidate>>,
     uniques: &UniqueDocuments,

@@ -32,7 +32,7 @@ use simstore_corpus::Observer;
 use simstore_corpus::Stage;
 use simstore_corpus::spill::Rows;
 
-/// Options of a search by similarity.
+/// Options of a search for similar documents.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SimilarityOptions {
     /// Least Jaccard similarity of similar documents.
@@ -40,9 +40,9 @@ pub(crate) struct SimilarityOptions {
     /// Least probability of finding a pair whose similarity is exactly `min_similarity`.
     pub(crate) recall: f64,
     pub(crate) cluster_by: ClusterBy,
-    /// Whether all similar pairs are listed.
+    /// Whether the run lists all similar pairs.
     pub(crate) with_pairs: bool,
-    /// Whether all documents of a cluster are removed.
+    /// Whether the run removes all documents of a cluster, including the representative.
     pub(crate) keeps_none: bool,
 }
 
@@ -59,11 +59,11 @@ pub(crate) struct SimilarityStages<'a> {
     /// Signatures of all documents, in document order.
     pub(crate) signatures: &'a Rows<SignatureRow>,
     pub(crate) uniques: &'a UniqueDocuments,
-    /// Unique documents that are similar to a stored document. If pairs are listed, their pairs are listed,
-    /// too. But they do not represent other documents, and no input document represents them.
+    /// Unique documents that are similar to a stored document. They represent no other documents, and no input
+    /// document represents them. But a list of all similar pairs includes pairs with these documents.
     pub(crate) excluded: &'a AtomicBitSet,
-    /// Number of unique documents that determines how many bands are joined. A dry run, which searches only a
-    /// sample, sets it to the number of documents of the whole corpus.
+    /// Number of unique documents, which determines how many bands of the signatures are searched for near values.
+    /// A dry run searches only a sample, but sets the number of documents in the whole corpus.
     pub(crate) count: usize,
     pub(crate) source: FeatureSource<'a>,
     /// Folder that keeps the results of stages for `--resume`; `None` without that option.
@@ -72,20 +72,22 @@ pub(crate) struct SimilarityStages<'a> {
     pub(crate) observer: &'a dyn Observer,
 }
 
-/// Result of a search by similarity.
+/// Similar pairs and representatives that a search by similarity has found, with counts.
 pub(crate) struct SimilarityResult {
     pub(crate) assignments: Assignments,
-    /// All similar pairs, if they are listed; else empty.
+    /// All similar pairs, if the run lists pairs; else empty.
     pub(crate) pairs: Rows<ScoredPair>,
-    /// Most similar kept document of each represented unique document, if that document is not its
-    /// representative. If the run keeps no document of a cluster, the most similar other document of each
-    /// unique document.
+    /// Pairs of a represented unique document and the kept document most similar to it. A pair is left out if that
+    /// kept document is the representative. If the run keeps no document of a cluster, there is instead a pair for
+    /// each unique document with a similar one: the document and the other document most similar to it.
     pub(crate) nearest: Rows<ScoredPair>,
-    /// Number of verified pairs of unique documents, and number of those that were rejected.
+    /// (Number of verified pairs of unique documents, number of rejected pairs among them).
     pub(crate) compared: (u64, u64),
-    /// Number of members of dense groups, and number of pairs of members whose signatures were compared.
+    /// (Number of unique documents in [dense groups](DenseGroups), number of pairs of these documents whose
+    /// signatures were compared).
     pub(crate) groups: (u64, u64),
-    /// How many duplicates share mostly boilerplate; `None` if that was not examined.
+    /// Number of duplicates that share mostly boilerplate with their representatives; `None` if no duplicates were
+    /// examined for boilerplate.
     pub(crate) boilerplate: Option<Boilerplate>,
 }
 
@@ -117,7 +119,8 @@ impl SimilarityStages<'_> {
         checkpoints.load_or_compute(&last, |kept| self.load(kept), make, SimilarityResult::write)
     }
 
-    /// Second stage: verifies candidates and pairs of members of dense groups, and assigns representatives.
+    /// Second stage of the search: verifies candidates and pairs within [dense groups](DenseGroups), and assigns
+    /// representatives.
     fn verify(
         &self,
         rule: CandidateRule,
@@ -193,8 +196,8 @@ impl SimilarityStages<'_> {
         Ok(SimilarityResult { assignments, pairs, nearest, compared: counts, groups, boilerplate })
     }
 
-    /// Returns the folder of stage files, and the headers that identify the results of the two stages:
-    /// candidates and representatives. Returns `None` if results are not saved.
+    /// Returns the folder that keeps the results of stages, and the headers that identify the results of the two
+    /// stages: candidates and representatives. Returns `None` if the run does not save results.
     fn stage_keys(&self, rule: &CandidateRule) -> Result<Option<(StageCheckpoints<'_>, [StageHeader; 2])>> {
         let Some(checkpoints) = self.checkpoints else { return Ok(None) };
         let mut hash = Xxh3::new();
@@ -245,7 +248,7 @@ impl SimilarityStages<'_> {
         })
     }
 
-    /// Reads the result of the second stage of an earlier run, and checks it.
+    /// Reads the similar pairs and representatives that an earlier run has saved, and checks them.
     fn load(&self, kept: &mut StageReader) -> Result<SimilarityResult, StageReadError> {
         let uniques = self.uniques.len();
         let is_pair = |&(a, b, score): &ScoredPair| {
@@ -300,9 +303,9 @@ impl SimilarityStages<'_> {
         BandJoin { signatures, uniques, excluded, rule, workspace, stage: &stage }.find()
     }
 
-    /// Returns the documents whose features may be needed, in ascending order: the best document of each unique
-    /// document that may be verified. An item is the index of the document twice, in the corpus and in the
-    /// feature file, as [`FeatureReader::features`] takes it.
+    /// Returns the documents whose features may be needed, in ascending order: the most preferred document of each
+    /// unique document in `candidates`, `dense_members` or `sample`. Each item has the index of the document twice,
+    /// because [`FeatureReader::features`] expects an index in the corpus and an index in the feature file.
     ///
     /// [`FeatureReader::features`]: crate::pipeline::features::FeatureReader::features
     fn documents_to_verify(
@@ -326,7 +329,7 @@ impl SimilarityStages<'_> {
         Ok(documents.finish()?.map(|document| document.map(|document| (document.into(), document))))
     }
 
-    /// Returns all similar pairs, sorted.
+    /// Verifies all candidates and all pairs within [dense groups](DenseGroups). Returns the similar pairs, sorted.
     fn all_pairs(&self, similar: &ComponentSearch<'_>) -> Result<Rows<ScoredPair>> {
         let &ComponentSearch { candidates, dense_members, verifier, stage, .. } = similar;
         let pairs = verifier.similar_pairs(candidates, self.workspace, stage)?;

@@ -4,7 +4,7 @@ use simstore_text::{BANDS, BandSearch};
 
 use crate::rows::SignatureRow;
 
-/// Rule that decides from the signatures of two documents whether they are a candidate.
+/// Rule that decides from the signatures of two documents whether the pair is a candidate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CandidateRule {
     pub(crate) search: BandSearch,
@@ -13,16 +13,16 @@ pub(crate) struct CandidateRule {
 }
 
 impl CandidateRule {
-    /// Whether two documents, found by the join of `band`, are a candidate that the join of no earlier band has
-    /// found.
+    /// Whether two documents are a candidate, and no band before band number `band` is near. The caller has found
+    /// that band number `band` is near. So each candidate is reported only once, for its first near band.
     #[inline]
     pub(crate) fn is_new(&self, a: &SignatureRow, b: &SignatureRow, band: usize) -> bool {
         is_first_found_by(&self.search, &a.bands, &b.bands, band)
             && may_be_similar(a.features, b.features, self.min_similarity)
     }
 
-    /// Whether at least one joined band of two signatures is within the maximum distance for bands, and the whole
-    /// signatures are within the maximum distance for signatures.
+    /// Whether two signatures are near enough for a candidate: the whole signatures are within the maximum distance
+    /// for signatures, and at least one of the searched bands is within the maximum distance for bands.
     #[inline(always)]
     pub(crate) fn accepts(&self, a: &[u64; BANDS], b: &[u64; BANDS]) -> bool {
         let distance = |at: usize| (a[at] ^ b[at]).count_ones();
@@ -31,8 +31,9 @@ impl CandidateRule {
     }
 }
 
-/// Whether two signatures are within the maximum distance for whole signatures, and no band before `band` is
-/// within the maximum distance for bands. Then `band` is the first band whose join finds the pair.
+/// Whether two signatures are within the maximum distance for whole signatures, and no band before band number
+/// `band` is within the maximum distance for bands. The caller has found that band number `band` is near, so `band`
+/// is then the first near band.
 #[inline]
 pub(crate) fn is_first_found_by(
     search: &BandSearch,
@@ -46,7 +47,7 @@ pub(crate) fn is_first_found_by(
 }
 
 /// Whether two documents with `a` and `b` features can have a Jaccard similarity of at least `min_similarity`.
-/// It is greatest if the document with more features has all features of the other one.
+/// The similarity is greatest if the document with more features has all features of the other one.
 #[inline]
 pub(crate) fn may_be_similar(a: u32, b: u32, min_similarity: f64) -> bool {
     f64::from(a.min(b)) >= f64::from(a.max(b)) * min_similarity - 1e-9

@@ -5,11 +5,11 @@
 //! If the signatures are in memory, they are compared as soon as a join finds a pair, and a pair that a join of
 //! an earlier band has found is skipped. If the signatures are on disk, they are compared after all joins. If
 //! the join of a band is too large for the memory, its rows are divided into *parts*, which are files that are
-//! joined one at a time. One division does not bring all near rows together, so there are several, called
-//! *tables*.
+//! joined one at a time. One division does not bring all near rows together, so the rows are divided in several
+//! ways, called *tables*.
 //!
-//! In a *dense group*, each document is near many others. Pairs of two members of dense groups are no candidates.
-//! Instead, a [search by rare features](crate::pipeline::dense_groups) finds the similar pairs of members.
+//! In a *dense group*, each document is near many others. A pair of documents in dense groups is not a candidate.
+//! Instead, a [search by rare features](crate::pipeline::dense_groups) finds the similar pairs of these documents.
 
 use std::iter;
 use std::sync::{Mutex, PoisonError};
@@ -29,24 +29,27 @@ use crate::workspace::Workspace;
 use simstore_corpus::Stage;
 use simstore_corpus::spill::{Rows, Sorter, SpillWriter};
 
-/// Least number of near pairs per document in a dense group.
+/// Least number of near pairs per document in a [dense group](crate::pipeline::dense_groups).
 const DENSE_PAIRS_PER_MEMBER: usize = 64;
-/// Maximum number of candidates of a unique document. A document with more becomes a member of a dense group.
+/// Maximum number of candidates of a unique document. A document with more candidates counts as part of a [dense
+/// group](crate::pipeline::dense_groups), which is searched in another way.
 const MAX_PAIRS_PER_DOCUMENT: u16 = 1024;
-/// Maximum number of parts of a join. The files of all parts are written at the same time.
+/// Maximum number of files into which the values of a band are divided if they exceed the memory. All files are
+/// written at the same time.
 const MAX_PARTS: u64 = 512;
-/// Memory of a join per unique document, in bytes: the value of the band and the index of the document, the
-/// start of the rows with each value, the memory of the join itself, and a reserve for parts that are larger
-/// than others.
+/// Memory per unique document of the search for near values of a band, in bytes: the value and the index of the
+/// document, the start of the rows with each value, the memory of the search itself, and a reserve. The reserve is
+/// for values that are divided into files of different sizes.
 const JOINED_BAND_BYTES: u64 = 64;
-/// Maximum size of the write buffer of a part, in bytes.
+/// Maximum size of the write buffer of each file into which the values of a band are divided, in bytes.
 const MAX_BUFFER_BYTES: u64 = 1 << 18;
-/// Minimum size of the write buffer of a part, in bytes.
+/// Minimum size of the write buffer of each file into which the values of a band are divided, in bytes.
 const MIN_BUFFER_BYTES: u64 = 1 << 12;
 /// Number of pairs that a thread collects before it moves them to the [`PairCollector`].
 const PAIR_BATCH: usize = 4096;
 
-/// Inputs of the search for candidates by joins of bands.
+/// Search for candidates. Joins one band of the signatures after the other: finds the pairs of unique documents
+/// whose values of the band are near.
 pub(crate) struct BandJoin<'a> {
     /// Signatures of all documents, in document order.
     pub(crate) signatures: &'a Rows<SignatureRow>,
@@ -58,11 +61,11 @@ pub(crate) struct BandJoin<'a> {
     pub(crate) stage: &'a Stage<'a>,
 }
 
-/// Result of the joins of all chosen bands.
+/// Result of the search for candidates in all searched bands.
 pub(crate) struct JoinedCandidates {
-    /// Candidates, sorted, each pair once. Pairs of two members of dense groups are left out.
+    /// Candidates, sorted, each pair once. Pairs of two documents in `dense_members` are left out.
     pub(crate) candidates: Rows<Candidate>,
-    /// Unique documents that are members of dense groups.
+    /// Unique documents in [dense groups](crate::pipeline::dense_groups), where each document is near many others.
     pub(crate) dense_members: AtomicBitSet,
 }
 
@@ -94,16 +97,16 @@ impl BandJoin<'_> {
         Ok(JoinedCandidates { candidates, dense_members })
     }
 
-    /// Returns the signatures of all documents, and the best document of each unique document. Returns `None`
-    /// if one of the two is on disk.
+    /// Returns the signatures of all documents, and the most preferred document of each unique document. Returns
+    /// `None` if one of these two lists is on disk.
     #[inline]
     fn in_memory(&self) -> Option<(&[SignatureRow], &[u32])> {
         self.signatures.as_slice().zip(self.uniques.best_documents().as_slice())
     }
 
-    /// Whether two unique documents, found by the join of `band`, are a candidate that the join of no earlier
-    /// band has found. Always true if the signatures are on disk, because [`filter_pairs`](Self::filter_pairs)
-    /// checks them later.
+    /// Whether two unique documents with near values of band number `band` are a candidate, and no band before
+    /// `band` is near. Always true if the signatures are on disk, because [`filter_pairs`](Self::filter_pairs)
+    /// compares them later.
     #[inline]
     fn is_new(&self, a: u32, b: u32, band: usize) -> bool {
         let Some((rows, best)) = self.in_memory() else { return true };
@@ -142,8 +145,9 @@ impl BandJoin<'_> {
         Ok(())
     }
 
-    /// Returns rows (value of `band`, unique document) for the unique documents in `bests`. If `part` names a
-    /// table, the rows are divided into its parts on disk; otherwise all rows are together in memory.
+    /// Returns rows (value of band number `band`, unique document) for the unique documents in `bests`. If `part` is
+    /// set, the rows are divided into several files, in one of several ways (tables), which `part` names. Otherwise
+    /// all rows are together in memory.
     fn parts(
         &self,
         bests: &Rows<(u32, u32)>,
@@ -166,8 +170,8 @@ impl BandJoin<'_> {
         files.into_iter().map(|file| Ok(Rows::from_file(file.finish()?))).collect()
     }
 
-    /// Removes repeated pairs, and pairs of two members of dense groups: some of these were collected before it
-    /// was known that both are members. Also removes pairs whose signatures are too far apart, unless
+    /// Removes repeated pairs, and pairs of two documents in `dense_members`. (Such a pair was collected before both
+    /// documents were known to be in a dense group.) Also removes pairs whose signatures are too far apart, unless
     /// `is_checked` says that the signatures were compared before.
     fn filter_pairs(
         &self,
@@ -198,7 +202,8 @@ impl BandJoin<'_> {
         candidates.finish()
     }
 
-    /// Returns sorted rows (best document, unique document) for all unique documents that are not excluded.
+    /// Returns sorted rows (most preferred document, unique document) for all unique documents that are not
+    /// excluded.
     fn uniques_by_best(&self) -> Result<Rows<(u32, u32)>> {
         let bests = (0..)
             .zip(self.uniques.best_documents().iter()?)
@@ -206,7 +211,8 @@ impl BandJoin<'_> {
         self.workspace.sorted(bests.map(|(unique, best)| Ok((best?, unique))))
     }
 
-    /// Visits the unique documents in `bests`, each with the signature of its best document.
+    /// Visits the unique documents in `bests`, each with the signature of its most preferred document. `bests` has
+    /// the rows of [`uniques_by_best`](Self::uniques_by_best).
     fn visit(
         &self,
         bests: &Rows<(u32, u32)>,
@@ -225,9 +231,9 @@ impl BandJoin<'_> {
         Ok(())
     }
 
-    /// Joins one band: sorts `ordered`, and adds the candidates with near values to `found`. `ordered` has rows
-    /// (value of the band, unique document) in any order: all rows, or the rows in one part of the table that
-    /// `part` names.
+    /// Joins band number `band`: adds the candidates with near values of the band to `found`. `ordered` has rows
+    /// (value of the band, unique document) in any order; this function sorts them. If `part` is set, `ordered` has
+    /// only the rows of one file of the table (way to divide the rows into files) that `part` names.
     fn join(
         &self,
         mut ordered: Vec<(u64, u32)>,
@@ -278,9 +284,10 @@ impl BandJoin<'_> {
     }
 
     /// Adds candidates to `found`. Each item of `values` has the rows with one value of the band, and
-    /// optionally the rows with a second, near value. With a second value, pairs one row of each; without,
-    /// pairs the rows with the first value. If a value has too many rows, marks their documents as members of
-    /// dense groups instead.
+    /// optionally the rows with a second, near value. If there is a second value, each row with the first value is
+    /// paired with each row with the second. Otherwise the rows with the first value are paired with each other. If
+    /// a value has too many rows, no pairs are added; the documents of the rows are marked as part of a [dense
+    /// group](crate::pipeline::dense_groups) instead.
     fn add_pairs<'v>(
         &self,
         values: impl Iterator<Item = (&'v [(u64, u32)], Option<&'v [(u64, u32)]>)>,
@@ -319,7 +326,7 @@ impl BandJoin<'_> {
         let _ = self.stage.add(batch.len() as u64);
     }
 
-    /// Moves the pairs that a thread has collected to the shared collector.
+    /// Moves the pairs that a thread has collected to the collector `found`, which all threads share.
     fn flush(&self, pairs: &mut Vec<Candidate>, found: &PairCollector) -> Result<()> {
         let count = pairs.len() as u64;
         let mut all = lock(&found.pairs);
@@ -329,7 +336,7 @@ impl BandJoin<'_> {
     }
 }
 
-/// Collector of the pairs that several threads find.
+/// Collector of the candidates that several threads find.
 struct PairCollector {
     pairs: Mutex<Sorter<Candidate>>,
     dense_members: AtomicBitSet,
@@ -338,9 +345,9 @@ struct PairCollector {
 }
 
 impl PairCollector {
-    /// Counts one more pair of a unique document. If it now has more than [`MAX_PAIRS_PER_DOCUMENT`] pairs,
-    /// marks it as a member of a dense group. Counts are exact up to this limit, so the result does not depend
-    /// on the order of the threads.
+    /// Counts one more pair of a unique document. If the document now has more than [`MAX_PAIRS_PER_DOCUMENT`]
+    /// pairs, marks it as part of a [dense group](crate::pipeline::dense_groups). Counts are exact up to this limit,
+    /// so the result does not depend on the order of the threads.
     fn count(&self, unique: u32) {
         if self.counts[unique as usize].add(MAX_PAIRS_PER_DOCUMENT) == MAX_PAIRS_PER_DOCUMENT {
             self.dense_members.set(unique);
@@ -348,8 +355,10 @@ impl PairCollector {
     }
 }
 
-/// Returns the number of parts to divide a join into, a power of two. The whole join takes `whole` bytes, and a
-/// part must take at most `memory` bytes.
+/// Returns the number of files into which the values of a band are divided, so that near values can be searched in
+/// one file at a time. The number is a power of two. A search in all values takes `whole` bytes of memory, and a
+/// search in one file must take at most `memory` bytes. Returns an error if that needs more than [`MAX_PARTS`]
+/// files.
 fn parts_for(whole: u64, memory: u64, workspace: &Workspace) -> Result<u64> {
     let parts = whole.div_ceil(memory.max(1)).max(1).next_power_of_two();
     if parts > MAX_PARTS {
@@ -362,7 +371,7 @@ fn parts_for(whole: u64, memory: u64, workspace: &Workspace) -> Result<u64> {
     Ok(parts)
 }
 
-/// Creates one temporary file for each part.
+/// Creates temporary files for the values of a band, which are divided into `parts` files.
 fn create_parts(workspace: &Workspace, parts: usize) -> Result<Vec<SpillWriter>> {
     let buffer = (workspace.share() / parts as u64).clamp(MIN_BUFFER_BYTES, MAX_BUFFER_BYTES);
     (0..parts)

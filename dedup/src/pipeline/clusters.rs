@@ -16,7 +16,7 @@ use simstore_corpus::spill::{RowCursor, Rows, RowsIter};
 pub(crate) struct Clusters {
     /// One row per member, sorted by cluster, then by document.
     pub(crate) by_cluster: Rows<MemberRow>,
-    /// The same rows, sorted by document.
+    /// The rows of `by_cluster`, sorted by document.
     pub(crate) by_document: Rows<MemberRow>,
     /// Number of clusters.
     pub(crate) count: usize,
@@ -34,7 +34,7 @@ impl Clusters {
     }
 }
 
-/// Cursor that looks up the clusters of documents in ascending order.
+/// Cursor that looks up the cluster of one document after the other, in ascending order of documents.
 pub(crate) struct ClusterCursor<'a> {
     members: RowCursor<RowsIter<'a, MemberRow>, MemberRow>,
     keeps_none: bool,
@@ -54,7 +54,8 @@ impl<'a> ClusterCursor<'a> {
         Ok(ClusterCursor { members: clusters.by_document.cursor()?, keeps_none })
     }
 
-    /// Returns the status of a document. Calls must be in ascending order of documents.
+    /// Returns the cluster of a document, and whether the document is kept. Calls must be in ascending order of
+    /// documents.
     pub(crate) fn status(&mut self, document: usize) -> Result<ClusterStatus> {
         let member = self.members.seek(document as u64, |member| member.document)?;
         Ok(member.map_or(ClusterStatus { cluster: 0, is_kept: true }, |member| ClusterStatus {
@@ -65,10 +66,12 @@ impl<'a> ClusterCursor<'a> {
 }
 
 /// Input document and the stored document that represents it: (document, (index of the stored document,
-/// score)). The index refers to the rows of all stored representatives.
+/// score of the two)). The index refers to [`StoredMatches::representatives`].
+///
+/// [`StoredMatches::representatives`]: crate::pipeline::stored::stored_matches::StoredMatches::representatives
 pub(crate) type StoredAssignmentRow = (u32, (u64, ScoreWithError));
 
-/// Smallest sort key of a stored representative. The key is greater than the index of any unique document, so that
+/// Sort key of the first stored representative. It is greater than the number of any unique document, so that
 /// clusters with a stored representative sort after all others.
 const STORED: u64 = 1 << 40;
 
@@ -78,12 +81,12 @@ const STORED: u64 = 1 << 40;
 #[derive(Debug)]
 pub(crate) struct NearDocuments {
     pub(crate) uniques: UniqueDocuments,
-    /// Near pairs of unique documents, if the run lists pairs; else empty.
+    /// Near pairs of unique documents. All pairs if the run lists pairs; otherwise the list may be empty.
     pub(crate) pairs: Rows<ScoredPair>,
     /// Index in the corpus of each considered document. `None` if all documents of the corpus are considered, so
     /// that the index in the corpus is the index among the considered documents.
     pub(crate) documents: Option<Rows<u64>>,
-    /// Score of exact duplicates.
+    /// Score of a pair of exact duplicates: the score of similarity 1, or distance 0.
     pub(crate) equal: PairScore,
 }
 
@@ -93,8 +96,8 @@ impl NearDocuments {
         self.documents.as_ref().map_or(Ok(local.into()), |documents| documents.get(local as usize))
     }
 
-    /// Visits near pairs of documents: (`a`, `b`, score) with `a` < `b`, sorted by `a`, then by `b`. If the run
-    /// does not list pairs, visits only the pairs of exact duplicates.
+    /// Visits near pairs of documents: (`a`, `b`, score) with `a` < `b`, sorted by `a`, then by `b`. The pairs are
+    /// the exact duplicates, and the near pairs in the field `pairs`.
     pub(crate) fn pairs(
         &self,
         workspace: &Workspace,
@@ -120,8 +123,8 @@ impl NearDocuments {
     }
 
     /// Forms clusters of at least two documents, and clusters that a stored document represents. Clusters are
-    /// numbered in order of their first documents. `excluded` has the unique documents that are near a stored
-    /// document.
+    /// numbered in order of their first documents. `excluded` has the unique documents in clusters that a stored
+    /// document represents. `stored` has the documents of these clusters.
     pub(crate) fn clusters(
         &self,
         assignments: &Assignments,

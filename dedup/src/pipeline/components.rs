@@ -20,7 +20,7 @@ pub(crate) enum Connector<'a> {
 }
 
 impl<'a> Connector<'a> {
-    /// Creates a collector for `uniques` documents without edges.
+    /// Creates a collector that has no edges yet. `uniques` is the number of unique documents.
     pub(crate) fn new(uniques: usize, workspace: &'a Workspace) -> Self {
         match uniques as u64 * size_of::<u32>() as u64 > workspace.share() {
             true => Connector::Edges(workspace.rows(), workspace),
@@ -61,8 +61,8 @@ impl<'a> Connector<'a> {
     }
 }
 
-/// Finds the connected components of `uniques` documents with the edges `pairs`. Returns the rows of
-/// [`Connector::into_firsts`].
+/// Finds the connected components of unique documents. `pairs` has the edges, and `uniques` is the number of unique
+/// documents. Returns the rows of [`Connector::into_firsts`].
 pub(crate) fn components(
     pairs: impl Iterator<Item = Result<(u32, u32)>>,
     uniques: usize,
@@ -80,8 +80,8 @@ pub(crate) fn components(
     connector.into_firsts(stage)
 }
 
-/// Finds connected components on disk, and returns the rows of [`Connector::into_firsts`]. Alternates
-/// large-star and small-star rounds until no edge changes (R. Kiveris et al., "Connected Components in
+/// Finds the connected components of the edges `pairs` on disk. Returns the rows of [`Connector::into_firsts`].
+/// Alternates large-star and small-star rounds until no edge changes (R. Kiveris et al., "Connected Components in
 /// `MapReduce` and Beyond", `SoCC` 2014).
 fn components_on_disk(
     pairs: impl Iterator<Item = Result<(u32, u32)>>,
@@ -124,8 +124,8 @@ fn components_on_disk(
     }
 }
 
-/// Calls `visitor` once for each document and each of its neighbors, with three arguments: the document, the
-/// least of the document and all its neighbors, and the neighbor. `edges` must be sorted.
+/// Calls `visitor` for each document and each of its neighbors, with three arguments: the document; the document
+/// with the smallest number among the document and all its neighbors; the neighbor. `edges` must be sorted.
 fn visit_stars(
     mut edges: RowCursor<impl Iterator<Item = Result<(u32, u32)>>, (u32, u32)>,
     mut visitor: impl FnMut(u32, u32, u32) -> Result<()>,
@@ -144,8 +144,9 @@ fn visit_stars(
     Ok(())
 }
 
-/// Assigns the best document of each component as the representative of the other documents of the component.
-/// The score of the two is looked up in `pairs`; if it is not there, `score` computes it.
+/// Makes the best document of each component the representative of the other documents of the component. `firsts`
+/// has the rows of [`Connector::into_firsts`]. The score of a document and its representative is looked up in
+/// `pairs`; `score` computes a score that is not there.
 pub(crate) fn assignments(
     firsts: &Rows<(u32, u32)>,
     pairs: &Rows<ScoredPair>,

@@ -16,7 +16,6 @@ impl SaturatingCounter {
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).unwrap_or_else(|count| count)
     }
 
-    /// Current count.
     #[inline]
     pub(crate) fn get(&self) -> u16 {
         self.0.load(Ordering::Relaxed)

@@ -14,13 +14,13 @@ use crate::pipeline::prefix_filter::{Posting, PrefixIndex, SearchBuffer, Similar
 use crate::rows::{PairScore, score_from_similarity};
 use simstore_corpus::Stage;
 
-/// Number of members for which the index is searched at the same time, on all cores.
+/// Number of documents for which similar documents are searched at the same time, on all cores.
 const MEMBER_BATCH: usize = 64;
 /// Least length of a posting list that has an entry in [`ConnectedIndex::connected_prefixes`].
 const MIN_TRACKED_LIST: usize = 64;
 
-/// Visits a subset of the similar pairs of `members` that has the same connected components as all similar pairs.
-/// `members` must be ascending.
+/// Visits some of the similar pairs of `members`: enough pairs to connect the same components as all similar pairs.
+/// `members` are unique documents in [dense groups](DenseGroups), in ascending order.
 pub(crate) fn visit_edges<I: Iterator<Item = u32>>(
     groups: &DenseGroups<'_>,
     members: impl Fn() -> I,
@@ -64,13 +64,14 @@ pub(crate) fn visit_edges<I: Iterator<Item = u32>>(
     Ok(())
 }
 
-/// Index of members, and the connected components of the members in the index.
+/// Index of documents in [dense groups](DenseGroups), called *members*, and the connected components of the
+/// members in the index.
 struct ConnectedIndex<'a> {
     groups: &'a DenseGroups<'a>,
     index: PrefixIndex<'a>,
-    /// Connected components of the members. The node of a member is the position of the member in the index.
+    /// Connected components of the members. The number of a node is the position of the member in the index.
     forest: UnionFind,
-    /// For long posting lists, by the key of the list: number of postings at its start whose members are all in
+    /// For the key of each long posting list: number of postings at the start of the list whose members are all in
     /// the same component.
     connected_prefixes: HashMap<u64, usize>,
 }
@@ -81,8 +82,9 @@ impl<'a> ConnectedIndex<'a> {
         ConnectedIndex { groups, index: PrefixIndex::new(groups), forest, connected_prefixes: HashMap::new() }
     }
 
-    /// For each member of `uniques`, finds one similar member in each component that has any. Returns the
-    /// positions of these similar members in the index.
+    /// Searches the index for documents similar to each document in `uniques`. Finds one similar document in each
+    /// component that has any. Returns each document of `uniques`, with the positions in the index of the similar
+    /// documents found for it.
     fn find(&self, uniques: Vec<u32>) -> Result<Vec<(DenseMember, Vec<u32>)>> {
         let min_score = score_from_similarity(self.groups.rule.min_similarity);
         let find = |buffer: &mut SearchBuffer, unique: u32| {
@@ -95,7 +97,7 @@ impl<'a> ConnectedIndex<'a> {
         uniques.into_par_iter().map_init(SearchBuffer::default, find).collect()
     }
 
-    /// Adds a member to the index. Its node must already be in the forest.
+    /// Adds a member to the index. `forest` must already have a node for the member.
     fn add(&mut self, member: &DenseMember) {
         let ConnectedIndex { index, forest, connected_prefixes, .. } = self;
         index.add(member, |list, postings| {
@@ -110,12 +112,13 @@ impl<'a> ConnectedIndex<'a> {
     }
 }
 
-/// Visitor that finds one similar member in each component, and skips the other members of that component.
+/// Visitor of a search in a [`ConnectedIndex`]. Finds one similar member in each component, and skips the other
+/// members of that component.
 struct UnconnectedVisitor<'a> {
     connected: &'a ConnectedIndex<'a>,
     /// Root nodes of the components in which a similar member was found.
     roots: Vec<u32>,
-    /// Position of the similar member found in each component of `roots`.
+    /// Similar member that was found in each component of `roots`, as the position of the member in the index.
     similar: Vec<u32>,
 }
 

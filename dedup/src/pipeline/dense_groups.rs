@@ -5,8 +5,8 @@
 //! rarest first. Two members with a and b features and similarity t share at least o = ceil(t (a + b) / (1 +
 //! t)) features. So one of the first a - o + 1 features of one member is among the first b - o + 1 features
 //! of the other (S. Chaudhuri, V. Ganti, R. Kaushik, ICDE 2006; R. Bayardo, Y. Ma, R. Srikant, WWW 2007; C.
-//! Xiao, W. Wang, X. Lin, J. Yu, WWW 2008). These first features of a member are its *prefix*. A posting list
-//! holds the members that have one feature in their prefix.
+//! Xiao, W. Wang, X. Lin, J. Yu, WWW 2008). These first features of a member are its *prefix*. Each feature has a
+//! posting list, which holds the members that have the feature in their prefix.
 //!
 //! Two members in the same posting list are compared in three steps, until one step rejects them: by their MinHash
 //! signatures, by *long signatures* of four times the length, and by their features.
@@ -26,35 +26,35 @@ use crate::workspace::Workspace;
 use simstore_corpus::Stage;
 use simstore_corpus::spill::Rows;
 
-/// Number of 64-bit words in a long signature.
+/// Number of 64-bit words in a long signature, which consists of four MinHash signatures.
 pub(crate) const LONG_SIGNATURE_WORDS: usize = 4 * BANDS;
-/// Allowance for the distance of the long signatures of a similar pair above its expected value, in standard
-/// deviations. A similar pair exceeds it with a probability below one in a million.
+/// Number of standard deviations by which the Hamming distance of two long signatures may exceed its expected value.
+/// A similar pair exceeds this limit with a probability below one in a million.
 const DEVIATIONS: f64 = 5.0;
-/// Number of members whose features are read and counted at the same time, on all cores.
+/// Number of documents whose features are read and counted at the same time, on all cores.
 const COUNT_BATCH: usize = 1024;
 
-/// Comparison of the members of dense groups.
+/// Comparison of documents within *dense groups*. In a dense group, each document (*member*) is near many others.
 pub(crate) struct DenseGroups<'a> {
     pub(crate) verifier: &'a Verifier<'a>,
     /// Signatures of all documents, in document order.
     pub(crate) signatures: &'a Rows<SignatureRow>,
     pub(crate) rule: CandidateRule,
     counts: FeatureCounts,
-    /// Maximum distance of the long signatures of similar members, in bits.
+    /// Maximum Hamming distance of the long signatures of similar members, in bits.
     max_long_signature_distance: u32,
-    /// Memory limit of an index of members, in bytes.
+    /// Maximum memory of one inverted index of members, in bytes.
     pub(crate) memory: u64,
     /// Number of pairs of members whose signatures were compared so far.
     pub(crate) pairs_tested: AtomicU64,
 }
 
-/// Counts, for each feature, the members that have it, up to 65,535. Features whose hashes collide share a
-/// counter, so a count may be too high.
+/// Number of documents in [dense groups](DenseGroups) that have each feature, up to 65,535. Features whose hashes
+/// collide share a counter, so a count may be too high.
 struct FeatureCounts(Vec<SaturatingCounter>);
 
 impl FeatureCounts {
-    /// Creates counters for the features of `uniques` members. The counters take at most `memory` bytes, or 8 KiB
+    /// Creates counters for the features of `uniques` documents. The counters take at most `memory` bytes, or 8 KiB
     /// if `memory` is less.
     fn new(uniques: usize, memory: u64) -> FeatureCounts {
         let max_counters = (memory / 2).min(uniques as u64 * 256).clamp(1 << 12, 1 << 25);
@@ -69,7 +69,7 @@ impl FeatureCounts {
         self.of(feature).add(u16::MAX);
     }
 
-    /// Sorts features by their counts, the rarest first.
+    /// Returns `features` sorted by their counts, the rarest first.
     fn ordered(&self, features: &[u64]) -> Vec<u64> {
         let key = |&feature: &u64| (self.of(feature).get(), feature);
         let mut ordered = features.to_vec();
@@ -78,8 +78,8 @@ impl FeatureCounts {
     }
 }
 
-/// Hashes a feature with the hash function number `number` of a family: the finalizer of SplitMix64 (G. Steele, D.
-/// Lea, C. Flood, OOPSLA 2014).
+/// Hashes a feature with one of several hash functions, which `number` selects. Each of them is the finalizer of
+/// SplitMix64 with another offset (G. Steele, D. Lea, C. Flood, OOPSLA 2014).
 fn hash_feature(feature: u64, number: u64) -> u64 {
     let mut hash = feature.wrapping_add((number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -87,8 +87,8 @@ fn hash_feature(feature: u64, number: u64) -> u64 {
     hash ^ (hash >> 31)
 }
 
-/// Computes the long signature of features: four MinHash signatures, each with another hash function, one after
-/// the other.
+/// Computes the long signature of a feature set: four MinHash signatures one after the other, each with another
+/// hash function.
 fn long_signature(features: &[u64]) -> [u64; LONG_SIGNATURE_WORDS] {
     let mut long = [0; LONG_SIGNATURE_WORDS];
     let mut hashed = Vec::with_capacity(features.len());
@@ -101,7 +101,7 @@ fn long_signature(features: &[u64]) -> [u64; LONG_SIGNATURE_WORDS] {
     long
 }
 
-/// Member of a dense group, with its signatures and features.
+/// Document of a [dense group](DenseGroups), with its signatures and features.
 pub(crate) struct DenseMember {
     pub(crate) unique: u32,
     pub(crate) bands: [u64; BANDS],
@@ -113,7 +113,7 @@ pub(crate) struct DenseMember {
 }
 
 impl DenseMember {
-    /// Number of features.
+    /// Number of features of the document.
     pub(crate) fn size(&self) -> u32 {
         self.features.len() as u32
     }
@@ -126,7 +126,7 @@ pub(crate) fn hamming_distance<const N: usize>(a: &[u64; N], b: &[u64; N]) -> u3
 }
 
 impl<'a> DenseGroups<'a> {
-    /// Prepares the comparison: counts the features of all members of dense groups.
+    /// Prepares the comparison: counts how many members have each feature.
     pub(crate) fn new(
         verifier: &'a Verifier<'a>,
         signatures: &'a Rows<SignatureRow>,
@@ -161,7 +161,7 @@ impl<'a> DenseGroups<'a> {
         self.pairs_tested.load(Ordering::Relaxed)
     }
 
-    /// Reads the features of a member, sorts them, and computes its long signature.
+    /// Reads the features of a member, sorts them, and computes the long signature of the member.
     pub(crate) fn read_member(&self, unique: u32) -> Result<DenseMember> {
         let features = self.verifier.features(unique)?;
         let bands = self.signatures.get(self.verifier.uniques.best_document(unique)? as usize)?.bands;
@@ -187,7 +187,7 @@ impl<'a> DenseGroups<'a> {
             && self.rule.accepts(a.0, b.0)
     }
 
-    /// Returns the score of two members; `None` if they are not similar enough.
+    /// Compares two members. Returns their score, or `None` if they are not similar enough.
     pub(crate) fn verify(&self, a: &DenseMember, b: &DenseMember) -> Option<PairScore> {
         let is_possible = may_be_similar(a.size(), b.size(), self.rule.min_similarity)
             && self.may_be_similar((&a.bands, &a.long_signature), (&b.bands, &b.long_signature));

@@ -11,10 +11,11 @@ use crate::pipeline::representatives::Assignments;
 use crate::rows::{PairScore, ScoredPair, score_from_similarity};
 use simstore_corpus::Stage;
 
-/// Number of members for which the index is searched at the same time, on all cores.
+/// Number of documents for which similar documents are searched at the same time, on all cores.
 const MEMBER_BATCH: usize = 64;
 
-/// Visits all similar pairs of members of dense groups. The first member of a pair is the less preferred one.
+/// Visits all similar pairs of documents in [dense groups](DenseGroups). The first document of a pair is the less
+/// preferred one.
 pub(crate) fn visit_pairs(
     groups: &DenseGroups<'_>,
     dense_members: &AtomicBitSet,
@@ -48,8 +49,8 @@ pub(crate) fn visit_pairs(
     Ok(())
 }
 
-/// For each represented member, visits the pairs with all representatives that are at least as similar to it as
-/// its own representative.
+/// Visits pairs of a represented document and a representative, both in [dense groups](DenseGroups). Visits a pair
+/// only if the two are at least as similar as the represented document and its own representative.
 pub(crate) fn visit_nearer_representatives(
     groups: &DenseGroups<'_>,
     dense_members: &AtomicBitSet,
@@ -72,9 +73,10 @@ pub(crate) fn visit_nearer_representatives(
     Ok(())
 }
 
-/// Visits, for each member, the pair with the most similar other member; ties go to the first one. If an index of
-/// all members exceeds the memory, the members are indexed in several portions, one after the other. Then the most
-/// similar member of each portion is visited.
+/// Visits the pair of each document in [dense groups](DenseGroups) with the most similar other document in dense
+/// groups. If several are equally similar, visits the first one. If an index of all documents exceeds the memory,
+/// the documents are indexed in several portions, one after the other. Then the most similar document of each
+/// portion is visited.
 pub(crate) fn visit_most_similar(
     groups: &DenseGroups<'_>,
     dense_members: &AtomicBitSet,
@@ -93,7 +95,7 @@ pub(crate) fn visit_most_similar(
     Ok(())
 }
 
-/// Creates an index of the next members of `uniques`, as many as fit in the memory of one index.
+/// Creates an index of the next documents from `uniques`, as many as the memory limit of an index allows.
 fn fill_index<'a>(
     groups: &'a DenseGroups<'a>,
     uniques: &mut impl Iterator<Item = u32>,
@@ -111,8 +113,8 @@ fn fill_index<'a>(
     Ok(index)
 }
 
-/// Searches the index for the members in `batch`: pairs of a unique document and its minimum score. Visits all
-/// pairs with at least this score. Returns the members in `batch` with their features.
+/// Searches the index for documents similar to the documents in `batch`, whose items are (unique document, minimum
+/// score). Visits all pairs with at least the minimum score. Returns the documents of `batch` with their features.
 fn search_batch(
     batch: Vec<(u32, PairScore)>,
     index: &PrefixIndex<'_>,

@@ -35,7 +35,7 @@ impl FeatureBitmap {
     }
 
     /// Whether the feature sets of two bitmaps may have a Jaccard similarity of at least `min_similarity`.
-    /// False only if they certainly have a lower one.
+    /// False only if their similarity is certainly lower.
     pub(crate) fn may_be_similar(&self, other: &FeatureBitmap, min_similarity: f64) -> bool {
         let differing = dispatch(BitmapDistance(&self.bands, &other.bands)) as usize;
         // At least `differing` features are in only one of the sets; the others may be in both.

@@ -21,13 +21,13 @@ use simstore_io::{DocumentOptions, Record};
 
 /// Maximum number of documents in a batch. The features of a batch are computed at the same time, on all cores.
 const BATCH: usize = 256;
-/// Size of the records in a batch at which the batch ends, even with fewer than [`BATCH`] documents; in bytes.
+/// Size in bytes at which a batch of records ends, even with fewer than [`BATCH`] documents.
 const BATCH_BYTES: usize = 8 << 20;
-/// Size of the write buffer in bytes.
+/// Size of the write buffer of a [`FeatureFile`], in bytes.
 const BUFFER_BYTES: usize = 1 << 18;
 
-/// Temporary file with the features of documents. For each document it has the number of features, then their
-/// hashes in ascending order, as little-endian `u64`.
+/// Temporary file with the features of documents. For each document, the file has the number of features, then the
+/// hashes of the features in ascending order, as little-endian `u64`.
 #[derive(Debug)]
 pub(crate) struct FeatureFile {
     file: File,
@@ -42,8 +42,8 @@ pub(crate) struct FeatureFile {
 enum FeatureOffsets {
     /// Pairs (document, offset of its features), in ascending order.
     Memory(Vec<(u32, u64)>),
-    /// File with one little-endian `u64` per document: the offset of its features plus one, or 0 if the
-    /// [`FeatureFile`] does not have its features.
+    /// File with one little-endian `u64` per document: the offset of the document's features plus one, or 0 if the
+    /// [`FeatureFile`] does not have these features.
     File(File),
 }
 
@@ -53,11 +53,12 @@ pub(crate) struct FeatureFileWriter {
     file: BufWriter<File>,
     temporary: Arc<TemporaryFolder>,
     offsets: Vec<(u32, u64)>,
-    /// Maximum number of offsets in memory.
+    /// Maximum number of offsets in memory. If there are more, all offsets are in a file.
     max_offsets: usize,
-    /// File of offsets, and the index of the next document in it. `None` as long as all offsets fit in memory.
+    /// File of offsets, and the index of the document whose offset comes next in this file. `None` as long as all
+    /// offsets fit in memory.
     offsets_on_disk: Option<(BufWriter<File>, u32)>,
-    /// Size of the file in bytes.
+    /// Number of bytes written to `file` so far.
     end: u64,
     /// Buffer for the encoded features of one document.
     buffer: Vec<u8>,
@@ -185,7 +186,7 @@ impl Drop for FeatureFile {
 pub(crate) enum FeatureSource<'a> {
     /// Reads the inputs again and computes the features.
     Documents(FeatureReader<'a>),
-    /// The file has the features: they were computed earlier.
+    /// File with the features, which were computed before.
     File(&'a FeatureFile),
 }
 
@@ -200,8 +201,8 @@ pub(crate) struct FeatureReader<'a> {
 
 impl FeatureReader<'_> {
     /// Computes the features of the documents in `documents`, and returns a file with these features. An item of
-    /// `documents` is a pair: the index of a document in the corpus, and the index under which the file has its
-    /// features. Both must be ascending. If the inputs have no texts, the file is empty.
+    /// `documents` is a pair: the index of a document in the corpus, and the index by which [`FeatureFile::get`]
+    /// finds the features of the document. Both must be ascending. If the inputs have no texts, the file is empty.
     ///
     /// # Errors
     /// [`Error::Refused`] if an input has changed.

@@ -1,5 +1,5 @@
-//! Search by Hamming distance. Finds the *listed* fingerprints of a corpus: those that several documents have,
-//! that are near another fingerprint of the corpus, or that are near a stored fingerprint.
+//! Search by Hamming distance. Finds the *listed* fingerprints of a corpus. A fingerprint is listed if several
+//! documents have it, or if it is near another fingerprint of the corpus or near a stored fingerprint.
 
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
@@ -21,17 +21,17 @@ use crate::workspace::Workspace;
 use simstore_corpus::Stage;
 use simstore_corpus::spill::{Rows, Sorter};
 
-/// (Fingerprint of the corpus, (distance in bits, stored fingerprint near it)).
+/// Fingerprint of the corpus and a stored fingerprint near it: (fingerprint, (distance in bits, stored fingerprint)).
 pub(crate) type StoredNeighborRow<F> = (F, (u32, StoredRow));
 
 /// Inputs of a search for near fingerprints.
 pub(crate) struct HammingSearch<'a, F: Fingerprint> {
     pub(crate) corpus: &'a Corpus,
     pub(crate) distance: u32,
-    /// Whether to return all near pairs. If not, the search returns fewer pairs, called *edges*, which have the
-    /// same connected components.
+    /// Whether to return all near pairs. If not, the search returns fewer pairs, called *edges*, which connect the
+    /// same components as all near pairs.
     pub(crate) with_pairs: bool,
-    /// Existing reference stores, each with its index among all reference stores.
+    /// Reference stores that exist, each with its index among all reference stores of the run.
     pub(crate) stores: Vec<(u32, &'a Snapshot<F>)>,
     pub(crate) workspace: &'a Workspace,
     pub(crate) stage: &'a Stage<'a>,
@@ -41,16 +41,16 @@ pub(crate) struct HammingSearch<'a, F: Fingerprint> {
 /// the corpus, near another one of the corpus, or near a stored one.
 pub(crate) type NearFingerprints<F> = (Rows<F>, FingerprintNeighbors);
 
-/// Near pairs of listed fingerprints. A fingerprint is given by its index in the list of [`NearFingerprints`].
+/// Near pairs of fingerprints. Each fingerprint is given by its index in the list of [`NearFingerprints`].
 pub(crate) struct FingerprintNeighbors {
     /// All near pairs (`a`, `b`, distance in bits) with `a` < `b`, sorted. Empty if
     /// [`with_pairs`](HammingSearch::with_pairs) is not set.
     pub(crate) pairs: Rows<(u32, u32, u32)>,
-    /// Near pairs that suffice to connect the components. Empty if [`with_pairs`](HammingSearch::with_pairs) is
-    /// set.
+    /// Edges with the same connected components as all near pairs. The two ends of an edge are not always near each
+    /// other. Empty if [`with_pairs`](HammingSearch::with_pairs) is set.
     pub(crate) edges: Rows<(u32, u32)>,
-    /// Near stored fingerprints: (index of the listed fingerprint, (distance in bits, stored fingerprint)),
-    /// sorted.
+    /// Pairs of a fingerprint of the corpus and a stored fingerprint near it: (index in the list of
+    /// [`NearFingerprints`], (distance in bits, stored fingerprint)), sorted.
     pub(crate) stored: Rows<(u32, (u32, StoredRow))>,
     /// Number of distinct fingerprints in the corpus.
     pub(crate) distinct: usize,
@@ -108,7 +108,7 @@ impl<F: Fingerprint> HammingSearch<'_, F> {
         Ok((values, FingerprintNeighbors { pairs, edges, stored, distinct }))
     }
 
-    /// Checks that each loaded fingerprint belongs to a document of the corpus.
+    /// Checks that each fingerprint in `values`, which were loaded, belongs to a document of the corpus.
     fn check(&self, values: &Rows<F>) -> Result<(), StageReadError> {
         let mut has_document: BitVec = BitVec::repeat(false, values.len());
         for row in documents_with(values, self.corpus, self.workspace, self.stage)?.iter()? {
@@ -216,8 +216,8 @@ impl<F: Fingerprint> HammingSearch<'_, F> {
     }
 }
 
-/// Converts the result of a visitor to control flow. On success, the operation continues. After an error, it
-/// stops, and the first error is stored in `failed`.
+/// Converts the result of a visitor to control flow. On success, the operation that calls the visitor continues.
+/// After an error, the operation stops, and the first error is stored in `failed`.
 pub(crate) fn stop_after(result: Result<()>, failed: &Mutex<Option<simstore::Error>>) -> ControlFlow<()> {
     match result {
         Ok(()) => ControlFlow::Continue(()),
@@ -228,8 +228,8 @@ pub(crate) fn stop_after(result: Result<()>, failed: &Mutex<Option<simstore::Err
     }
 }
 
-/// Returns the error that [`stop_after`] has stored in `failed`. If there is none, returns the result of the
-/// operation.
+/// Returns the error that [`stop_after`] has stored in `failed`. If there is none, returns `result`, which is the
+/// result of the operation that [`stop_after`] can stop.
 pub(crate) fn first_error(result: Result<()>, failed: &Mutex<Option<simstore::Error>>) -> Result<()> {
     match lock(failed).take() {
         Some(error) => Err(error),
@@ -254,14 +254,14 @@ impl RankedBits {
         RankedBits { before: before.collect(), bits }
     }
 
-    /// Number of ones before `index`.
+    /// Number of ones in `bits` before `index`.
     fn rank(&self, index: usize) -> u32 {
         let word = self.bits.as_raw_slice()[index / 64];
         self.before[index / 64] + (word & ((1 << (index % 64)) - 1)).count_ones()
     }
 }
 
-/// Minimum number of fingerprints in the share of one thread when fingerprints are looked up.
+/// Minimum number of fingerprints that one thread looks up at a time.
 const MIN_LOOKED_UP: usize = 1 << 12;
 
 /// Returns rows (document, index of its fingerprint in `values`) for all documents whose fingerprint is in
@@ -289,7 +289,7 @@ pub(crate) fn documents_with<F: Fingerprint>(
 }
 
 /// Look-up of fingerprints in an ascending list. A filter of hashes rejects most fingerprints that are not in
-/// the list, so that few are searched for.
+/// the list, so that few fingerprints need a binary search.
 struct FingerprintFilter<'v, F> {
     values: &'v [F],
     /// One bit per hash: whether a fingerprint in `values` has this hash. The number of bits is a power of two.

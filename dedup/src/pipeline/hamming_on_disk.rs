@@ -14,15 +14,14 @@ use crate::pipeline::hamming::{
 use crate::workspace::Workspace;
 use simstore_corpus::spill::{Rows, Sorter};
 
-/// Number of equal shares of the memory budget. One share is for a batch of queries, or for the pairs that the
-/// join finds. The other shares are for the join itself.
+/// Number of equal shares into which the memory budget is divided. One share is for fingerprints that are looked
+/// up, or for near pairs that are found. The other shares are for the search for near pairs.
 const BUDGET_SHARES: u64 = 4;
 /// Number of fingerprints in a block of [`FingerprintPositions`].
 const POSITION_BLOCK: usize = 256;
 
-/// Collector of the near pairs that a join finds. If all pairs are requested, it sorts them. Otherwise it adds
-/// them to a forest, which keeps only the edges that connect components. A large forest is emptied into a list
-/// of edges.
+/// Collector of near pairs. If all pairs are requested, the collector sorts them. Otherwise it adds the pairs to a
+/// forest, which keeps only edges that connect components. The edges of a large forest are moved to a list.
 struct JoinCollector<F> {
     forest: Forest<F>,
     edges: Sorter<(F, F)>,
@@ -117,7 +116,7 @@ impl<F: Fingerprint> HammingSearch<'_, F> {
     /// Looks up the distinct fingerprints of the corpus in the stores, in batches that fit in memory. Returns
     /// the near stored fingerprints.
     fn look_up_on_disk(&self, distinct: &DistinctOnDisk<F>) -> Result<Rows<StoredNeighborRow<F>>> {
-        /// Memory for one query of a batch in bytes, divided by the maximum distance in bits.
+        /// Memory for the look-up of one fingerprint, in bytes per bit of the maximum distance.
         const QUERY_BYTES: u64 = 30;
         let mut found = self.workspace.sorter();
         if self.stores.is_empty() {

@@ -7,8 +7,8 @@
 //!
 //! A search reads all its posting lists at the same time, one *range* of consecutive members after the other. So
 //! members are found in the order in which they were added, and the search can stop at the first similar member.
-//! After a similar member, a search may raise its minimum score. It then drops the lists without members of this
-//! score. If all members of a group are equally similar, these are the long lists.
+//! After a similar member, a search may raise its minimum score. The search then drops the lists that cannot have
+//! members with this score. If all members of a group are equally similar, the dropped lists are the long ones.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
@@ -21,34 +21,38 @@ use simstore_text::{BANDS, min_shared_members};
 use crate::pipeline::dense_groups::{DenseGroups, DenseMember, LONG_SIGNATURE_WORDS};
 use crate::rows::{PairScore, ScoredPair, score_from_similarity, similarity_from_score};
 
-/// Memory for a member of the index in bytes, besides its features.
+/// Memory for a document in a [`PrefixIndex`] in bytes, besides the features of the document.
 const MEMBER_BYTES: u64 = 8 * (LONG_SIGNATURE_WORDS + BANDS) as u64 + 32;
-/// Memory for a posting in bytes, with its share of the memory of the list.
+/// Memory for an entry of a posting list in bytes. It includes a share of the memory of the list itself.
 const POSTING_BYTES: u64 = 32;
-/// Size of the first range of consecutive members that a search reads, in words of 64 members. Each later range has
-/// twice the size of the range before.
+/// Size of the first range of consecutive documents that a search in a [`PrefixIndex`] reads, in words of 64
+/// documents. Each later range has twice the size of the range before.
 const FIRST_RANGE_WORDS: usize = 4;
-/// Maximum size of a range of consecutive members that a search reads, in words of 64 members.
+/// Maximum size of a range of consecutive documents that a search in a [`PrefixIndex`] reads, in words of 64
+/// documents.
 const MAX_RANGE_WORDS: usize = 1 << 10;
 
-/// Entry of a posting list: (position of the member in the index, rank of the feature in this member). The rarest
-/// feature of a member has rank 0.
+/// Entry of a posting list: (position of a document in the index, rank of the list's feature in this document). The
+/// rarest feature of a document has rank 0.
 pub(crate) type Posting = (u32, u32);
 
-/// Value that a visitor returns to continue the search with the same minimum score.
+/// Value that [`SimilarVisitor::visit`] returns to continue the search with the same minimum score.
 pub(crate) const UNCHANGED: PairScore = 0;
-/// Value that a visitor returns to end the search.
+/// Value that [`SimilarVisitor::visit`] returns to end the search.
 pub(crate) const STOP: PairScore = PairScore::MAX;
 
-/// Visitor of the similar members that a search finds. It can exclude members from the search.
+/// Visitor of the similar documents (*members*) that a search in a [`PrefixIndex`] finds. The visitor can exclude
+/// members from the search.
 pub(crate) trait SimilarVisitor {
-    /// Whether the member at position `_at` of the index may be visited. If not, it is not compared.
+    /// Whether the search may visit the member at position `_at` of the index. If not, the search does not compare
+    /// this member.
     #[inline]
     fn wants(&self, _at: u32) -> bool {
         true
     }
 
-    /// Number of postings that the search may skip at the start of the posting list with the key `_list`.
+    /// Number of postings that the search may skip at the start of the posting list with the key `_list`, because
+    /// the visitor excludes their members.
     #[inline]
     fn skippable_prefix(&self, _list: u64, _postings: &[Posting]) -> usize {
         0
@@ -71,23 +75,22 @@ fn min_similarity_for(min_score: PairScore, threshold: f64) -> f64 {
     (similarity_from_score(min_score) - 1e-6).max(threshold)
 }
 
-/// Returns the least number of features that two members share if they have `a` and `b` features and a score of
-/// at least `min_score`. Returns `None` if they cannot have this score. `threshold` is the minimum similarity
-/// of the run.
+/// Returns how many features two documents with `a` and `b` features must share for a score of at least
+/// `min_score`. Returns `None` if they cannot have this score. `threshold` is the minimum similarity of the run.
 fn min_shared_for_score(min_score: PairScore, a: u32, b: u32, threshold: f64) -> Option<u32> {
     let are_near =
         |&both: &u32| score_from_similarity(f64::from(both) / f64::from(a + b - both)) >= min_score;
     (min_shared(a, b, min_similarity_for(min_score, threshold))..=a.min(b)).find(are_near)
 }
 
-/// Returns the least number of features that two members share if they have `a` and `b` features and a
-/// similarity of at least `min_similarity`; at least 1.
+/// Returns how many features two documents with `a` and `b` features must share for a similarity of at least
+/// `min_similarity`; at least 1.
 fn min_shared(a: u32, b: u32, min_similarity: f64) -> u32 {
     min_shared_members(a as usize, b as usize, min_similarity).max(1) as u32
 }
 
-/// Kernel that compares the signatures of the member `one` with up to 64 members of `others`. It compares only the
-/// members whose bit is set in `bits`. The result has the bits of the members that may be similar.
+/// Kernel that compares the signatures of one document with the signatures of up to 64 others. Compares only the
+/// others whose bit is set in `bits`. The result has the bits of the others that may be similar.
 struct SignatureFilter<'a> {
     groups: &'a DenseGroups<'a>,
     one: (&'a [u64; BANDS], &'a [u64; LONG_SIGNATURE_WORDS]),
@@ -111,7 +114,8 @@ impl Kernel for SignatureFilter<'_> {
     }
 }
 
-/// Inverted index of members of dense groups. The position of a member is its index in order of addition.
+/// Inverted index of documents in [dense groups](DenseGroups), called *members*. A search finds members that are
+/// similar to a given document. The position of a member is the number of members that were added before it.
 pub(crate) struct PrefixIndex<'a> {
     groups: &'a DenseGroups<'a>,
     /// Unique document of the member at each position.
@@ -127,13 +131,13 @@ pub(crate) struct PrefixIndex<'a> {
     bytes: u64,
 }
 
-/// Memory that one thread reuses for all its searches.
+/// Memory that one thread reuses for all its searches in a [`PrefixIndex`].
 #[derive(Default)]
 pub(crate) struct SearchBuffer {
     listed_bits: Vec<u64>,
 }
 
-/// Posting list that a search for members similar to a given member reads.
+/// Posting list in a search for members similar to a given member, and how much of the list the search has read.
 struct PostingCursor<'i> {
     key: u64,
     postings: &'i [Posting],
@@ -143,13 +147,14 @@ struct PostingCursor<'i> {
     position: u32,
     /// Size of the members in the list, that is, the number of features of each.
     size: u32,
-    /// Greatest rank that the list's feature has in a member with the minimum score.
+    /// Maximum rank of the list's feature in a member that can have the minimum score. Members with a greater rank
+    /// are skipped.
     max_position: u32,
 }
 
 impl PostingCursor<'_> {
-    /// Adapts the cursor to a new minimum score. `size` is the size of the given member. Returns whether the list
-    /// may have members with this score.
+    /// Adapts the cursor to a new minimum score. `size` is the number of features of the given member, and
+    /// `threshold` the minimum similarity of the run. Returns whether the list may have members with this score.
     fn set_min_score(&mut self, min_score: PairScore, size: u32, threshold: f64) -> bool {
         let Some(min_shared) = min_shared_for_score(min_score, size, self.size, threshold) else {
             return false;
@@ -164,7 +169,7 @@ fn posting_list_key(feature: u64, size: u32) -> u64 {
 }
 
 impl<'a> PrefixIndex<'a> {
-    /// Creates an empty index.
+    /// Creates an empty index of documents in `groups`.
     pub(crate) fn new(groups: &'a DenseGroups<'a>) -> Self {
         PrefixIndex {
             groups,
@@ -178,8 +183,8 @@ impl<'a> PrefixIndex<'a> {
         }
     }
 
-    /// Adds a member. Calls `visitor` for each list that the member was added to, with the key of the list and all
-    /// postings of the list.
+    /// Adds a member. Calls `visitor` for each posting list that gets the member, with the key of the list and all
+    /// its postings.
     pub(crate) fn add(&mut self, member: &DenseMember, mut visitor: impl FnMut(u64, &[Posting])) {
         let (at, size) = (self.uniques.len() as u32, member.size());
         self.uniques.push(member.unique);
@@ -210,9 +215,10 @@ impl<'a> PrefixIndex<'a> {
         self.uniques[at as usize]
     }
 
-    /// Searches the index, on all cores, for members similar to each member of `uniques`: pairs of a unique
-    /// document and its minimum score. When a similar member is found, `next` gets its score and returns the
-    /// minimum score for the rest of that search, or [`UNCHANGED`] or [`STOP`].
+    /// Searches the index, on all cores, for members similar to each document in `uniques`, whose items are (unique
+    /// document, minimum score). When a search finds a similar member, `next` gets the score of the two, and returns
+    /// the minimum score for the rest of that search, or [`UNCHANGED`] or [`STOP`]. Returns the documents of
+    /// `uniques`, each with its similar pairs.
     pub(crate) fn search(
         &self,
         uniques: Vec<(u32, PairScore)>,
@@ -312,9 +318,9 @@ impl IndexSearch<'_> {
         true
     }
 
-    /// Visits the similar members of a range. If a visit changes the minimum score, returns the position of the
-    /// visited member and the new minimum score. `first` is the position that the first bit of `listed_bits` is
-    /// for.
+    /// Visits the similar members at the positions in `range`. If a visit changes the minimum score, returns the
+    /// position of the visited member and the new minimum score. The first bit of `listed_bits` belongs to the
+    /// position `first`.
     fn visit_until(
         &mut self,
         first: usize,
@@ -354,8 +360,8 @@ impl IndexSearch<'_> {
         None
     }
 
-    /// Sets `listed_bits`: the bits of the members of a range that are in one of `lists`. `first` is the position
-    /// that the first bit is for.
+    /// Sets the bits of `listed_bits` for the members at the positions in `range` that are in one of `lists`. The
+    /// first bit belongs to the position `first`.
     fn mark_listed(&mut self, first: usize, range: &std::ops::Range<usize>, visitor: &impl SimilarVisitor) {
         self.listed_bits.clear();
         self.listed_bits.resize((range.end - first).div_ceil(64), 0);
@@ -374,8 +380,8 @@ impl IndexSearch<'_> {
     }
 }
 
-/// Clears the bits of the members that the visitor excludes. `position` is the position that the lowest bit is
-/// for.
+/// Clears the bits of the members that `visitor` excludes, and returns the other bits. The lowest bit belongs to the
+/// member at `position`.
 fn wanted_bits(bits: u64, position: usize, visitor: &impl SimilarVisitor) -> u64 {
     let (mut left, mut wanted_bits) = (bits, 0);
     while left != 0 {

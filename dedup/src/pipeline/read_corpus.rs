@@ -15,7 +15,7 @@ use simstore_io::output::UnfinishedOutputs;
 /// Number of documents that are read between two checks of the memory use.
 const MEMORY_CHECK_INTERVAL: usize = 4096;
 
-/// Reads all documents into a corpus. With `--resume`, reuses the part files of earlier runs.
+/// Reads all documents of a run into a corpus. With `--resume`, reuses the files that earlier runs have saved.
 pub(crate) fn read_corpus(
     config: &DedupConfig,
     resolved: &ResolvedConfig,

@@ -1,9 +1,9 @@
 //! Finds the *reason* for the removal of each document: the most similar kept document, if the two are similar
 //! enough.
 //!
-//! A removed document may be similar to no kept document, if only a chain of similar pairs connects the two.
-//! Then the reason is the kept document of its cluster. If the run keeps no document of a cluster, the reason
-//! is the most similar other document.
+//! A removed document may be similar to no kept document, because only a chain of similar pairs connects it to the
+//! kept document of its cluster. Then the reason is this kept document. If the run keeps no document of a cluster,
+//! the reason is the most similar other document.
 
 use simstore::Result;
 
@@ -17,11 +17,11 @@ use crate::workspace::Workspace;
 use simstore_corpus::Stage;
 use simstore_corpus::spill::{RowCursor, Rows, Sorter};
 
-/// (Document, the document nearest to it, their score).
+/// Document and the document nearest to it: (document, nearest document, score of the two).
 pub(crate) type NearestRow = (u32, u32, PairScore);
 
-/// Order of the neighbors of a unique document, nearest first. Among equally near neighbors, the one whose best
-/// document comes first in the input is first.
+/// Order of the neighbors of a unique document, nearest first. Equally near neighbors are ordered by the position
+/// of their best document in the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NearestOrder {
     /// Greatest similarity first.
@@ -38,7 +38,7 @@ impl NearestOrder {
     }
 }
 
-/// Search for the nearest neighbor of each unique document, among the pairs that are added to it.
+/// Search for the nearest neighbor of each unique document, among the neighbors that were added to the search.
 pub(crate) struct NearestSearch<'a> {
     uniques: &'a UniqueDocuments,
     order: NearestOrder,
@@ -65,8 +65,9 @@ impl<'a> NearestSearch<'a> {
         self.push((b, a, score))
     }
 
-    /// Adds the representative as a neighbor of the represented document, for each pair of these two kinds.
-    /// Skips other pairs. A document that is not represented counts as a representative.
+    /// Adds neighbors from `pairs`. In a pair of a represented document and a representative, the representative is
+    /// a neighbor of the represented document. Skips pairs of two represented documents and pairs of two
+    /// representatives. A document that is not represented counts as a representative.
     pub(crate) fn push_assigned_pairs(
         &mut self,
         assignments: &Assignments,
@@ -81,9 +82,10 @@ impl<'a> NearestSearch<'a> {
         Ok(())
     }
 
-    /// Assigns representatives from all near pairs, and returns the assignments and the nearest neighbors. If
-    /// `edges` is set, each connected component has one representative; otherwise clusters are stars.
-    /// `excluded` documents are neither represented nor representatives.
+    /// Assigns representatives from all near pairs. If `edges` is set, each connected component has one
+    /// representative; otherwise clusters are stars. `excluded` documents are neither represented nor
+    /// representatives. Also returns the nearest neighbors: the rows of [`into_nearest`](Self::into_nearest) if
+    /// `keeps_none` is set, else of [`into_nearer_than_representatives`](Self::into_nearer_than_representatives).
     pub(crate) fn into_assignments_and_nearest(
         mut self,
         pairs: &Rows<ScoredPair>,
@@ -161,7 +163,7 @@ fn represented_first(assignments: &Assignments, (a, b): Candidate) -> Option<Can
     }
 }
 
-/// Verifies the candidates of a represented document and a representative other than its own. Adds the similar
+/// Verifies candidates that pair a represented document with a representative other than its own. Adds the similar
 /// pairs to `nearest`.
 pub(crate) fn verify_other_representatives(
     candidates: &Rows<Candidate>,
@@ -198,10 +200,11 @@ pub(crate) fn verify_other_representatives(
     }
 }
 
-/// Converts rows of unique documents and their nearest neighbors to rows of documents, in document order. Each
-/// document of a unique document gets the best document of the neighbor. If the run keeps no document of a
-/// cluster, `equal` is the score of exact duplicates, and the nearest document of an exact duplicate is another
-/// one of the group.
+/// Converts rows (unique document, nearest neighbor, score) to rows of documents, in document order. Each of the
+/// exact duplicates that form a unique document gets a row, with the best document of the neighbor.
+///
+/// `equal` is set if the run keeps no document of a cluster. Then the nearest document of a document with exact
+/// duplicates is one of these duplicates, and `equal` is their score.
 pub(crate) fn nearest_documents(
     nearest: &Rows<ScoredPair>,
     uniques: &UniqueDocuments,

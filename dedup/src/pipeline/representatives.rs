@@ -19,15 +19,15 @@ use crate::workspace::Workspace;
 use simstore_corpus::Stage;
 use simstore_corpus::spill::{RowCursor, Rows, RowsIter};
 
-/// Maximum number of unique documents in a batch. The documents of a batch get their representatives together.
+/// Maximum number of unique documents in a batch. Representatives are assigned to one batch after the other.
 const UNASSIGNED_BATCH: usize = 512;
-/// Maximum number of members of dense groups in a batch of unique documents. These members are compared with each
-/// other.
+/// Maximum number of documents of [dense groups](DenseGroups) in a batch of unique documents. The number is
+/// small, because these documents are compared with each other.
 const DENSE_BATCH: usize = 64;
-/// Number of candidates of a batch of unique documents at which the batch ends.
+/// Number of candidates at which a batch of unique documents ends.
 const CANDIDATE_BATCH: usize = 1 << 16;
 
-/// Assignment of duplicates to representatives.
+/// Assignment of represented documents to the documents that represent them in their clusters.
 #[derive(Debug)]
 pub(crate) struct Assignments {
     /// Represented unique documents, each with its representative, in order of the represented documents.
@@ -36,7 +36,8 @@ pub(crate) struct Assignments {
     pub(crate) is_represented: BitVec,
 }
 
-/// Assigns representatives by stars. `pairs` must contain all near pairs, sorted.
+/// Assigns to each unique document the most preferred representative near it. If no representative is near, the
+/// document becomes a representative. `pairs` must contain all near pairs, sorted.
 pub(crate) fn assign_from_pairs(
     pairs: impl Iterator<Item = Result<ScoredPair>>,
     uniques: usize,
@@ -57,8 +58,8 @@ pub(crate) fn assign_from_pairs(
     Ok(Assignments { rows: rows.finish()?, is_represented })
 }
 
-/// Assigns representatives by stars, like [`assign_from_pairs`], but in memory. Returns the pairs of a represented
-/// document and its representative. `pairs` must contain all near pairs, sorted.
+/// Assigns representatives like [`assign_from_pairs`], but in memory. Returns the near pairs that consist of a
+/// represented document and its representative. `pairs` must contain all near pairs, sorted.
 pub(crate) fn star_pairs<S: Copy>(pairs: &[(u32, u32, S)]) -> Vec<(u32, u32, S)> {
     let mut is_represented = HashSet::new();
     let is_new = |&&(worse, better, _): &&(u32, u32, S)| {
@@ -70,14 +71,14 @@ pub(crate) fn star_pairs<S: Copy>(pairs: &[(u32, u32, S)]) -> Vec<(u32, u32, S)>
 /// Unique document that has not been assigned a representative yet.
 struct Unassigned {
     unique: u32,
-    /// Whether the document is a member of a dense group.
+    /// Whether the document is in a [dense group](DenseGroups).
     is_dense: bool,
-    /// Documents that form a candidate with this one and are preferred to it, the most preferred first.
+    /// Documents that form a candidate with `unique` and are preferred to it, the most preferred first.
     better_candidates: Vec<u32>,
 }
 
-/// Unique documents that may get a representative, in order of preference: those that form a candidate with a more
-/// preferred document, and members of dense groups.
+/// Queue of the unique documents that may get a representative, in order of preference. A document may get one if
+/// it forms a candidate with a more preferred document, or is in a [dense group](DenseGroups).
 struct UnassignedQueue<'a> {
     candidates: RowCursor<RowsIter<'a, Candidate>, Candidate>,
     members: std::iter::Peekable<Box<dyn Iterator<Item = u32> + 'a>>,
@@ -97,7 +98,7 @@ impl UnassignedQueue<'_> {
         Ok(Some(Unassigned { unique, is_dense, better_candidates: better }))
     }
 
-    /// Removes the next batch of documents from the queue.
+    /// Removes the next batch of documents from the queue, and returns it. The last batch is empty.
     fn batch(&mut self) -> Result<Vec<Unassigned>> {
         let (mut batch, mut dense_count, mut candidates) = (Vec::new(), 0, 0);
         while batch.len() < UNASSIGNED_BATCH && dense_count < DENSE_BATCH && candidates < CANDIDATE_BATCH {
@@ -110,18 +111,18 @@ impl UnassignedQueue<'_> {
     }
 }
 
-/// State of the pass over all unique documents.
+/// State of the pass over all unique documents that assigns representatives.
 struct StarPass<'a> {
     verifier: &'a Verifier<'a>,
     stage: &'a Stage<'a>,
     is_represented: BitVec,
-    /// Scores of candidates of the current batch; `None` for a rejected pair. Candidates are verified in
-    /// advance, on all cores. Some of these scores turn out not to be needed.
+    /// Scores of candidates in the current batch of documents; `None` for a rejected pair. These candidates are
+    /// verified in advance, on all cores, so some of the scores are not needed in the end.
     verified: HashMap<Candidate, Option<PairScore>>,
 }
 
-/// Assigns representatives from candidates and dense groups: each document gets the most preferred
-/// representative that is similar enough.
+/// Assigns to each unique document the most preferred representative that is similar enough, from candidates and
+/// from pairs within [dense groups](DenseGroups).
 pub(crate) fn assign_stars(
     candidates: &Rows<Candidate>,
     dense_members: &AtomicBitSet,
@@ -181,9 +182,9 @@ pub(crate) fn assign_stars(
 }
 
 impl StarPass<'_> {
-    /// Verifies candidates of a batch in advance. Often the most preferred other document represents a
-    /// document, so this pair is verified first. The other pairs of the document are verified only if this one
-    /// is rejected.
+    /// Verifies candidates of a batch of documents in advance. First verifies the pair of each document with the
+    /// most preferred of its `better_candidates`, which often becomes its representative. Verifies the other pairs
+    /// of the document only if the first pair is rejected.
     fn verify_candidates(&mut self, batch: &[Unassigned]) -> Result<()> {
         self.verified.clear();
         let firsts: Vec<Candidate> =
@@ -198,8 +199,8 @@ impl StarPass<'_> {
         self.verify(&others)
     }
 
-    /// Returns the pairs of a document and each document in its `better_candidates` that has no representative so
-    /// far, in order of preference.
+    /// Returns the candidates that may give a document its representative, in order of preference: pairs of the
+    /// document and one of its `better_candidates`. Leaves out a better document that is itself represented.
     fn open_candidates<'o>(
         &self,
         unassigned: &'o Unassigned,
@@ -217,8 +218,8 @@ impl StarPass<'_> {
         Ok(())
     }
 
-    /// Returns the most preferred representative that is similar to `unassigned`, from its `better_candidates`.
-    /// Does not search dense groups.
+    /// Returns the most preferred representative that is similar to a document, from the document's
+    /// `better_candidates`; `None` if none is similar. Does not search [dense groups](DenseGroups).
     fn representative(&self, unassigned: &Unassigned) -> Result<Option<AssignmentRow>> {
         for pair in self.open_candidates(unassigned) {
             let similarity = match self.verified.get(&pair) {
@@ -236,11 +237,12 @@ impl StarPass<'_> {
     }
 }
 
-/// Member of a dense group, and the representative that the search of the index found for it, if any.
+/// Document of a [dense group](DenseGroups), and the representative that a search in the index of representatives
+/// has found for it, if any.
 type DenseAnswer = (DenseMember, Option<AssignmentRow>);
 
-/// Search for representatives within dense groups. An index holds the representatives found so far. It is searched
-/// for one batch of members after the other.
+/// Search for representatives within [dense groups](DenseGroups), for one batch of documents (*members*) after
+/// the other. An index holds the representatives of earlier batches.
 struct DensePass<'a> {
     groups: &'a DenseGroups<'a>,
     /// Index of the representatives of earlier batches.
@@ -249,8 +251,8 @@ struct DensePass<'a> {
     members: BTreeMap<u32, DenseAnswer>,
     /// Members of the current batch that are representatives. They are not in the index yet.
     representatives: Vec<u32>,
-    /// Assignments of later members to representatives of dropped indexes, in order of the members. A full index
-    /// is searched for all later members, then dropped.
+    /// Representatives that were found in full indexes, in order of the represented members. A full index is
+    /// searched once for all members of later batches, and then replaced by an empty index.
     from_full_indexes: RowCursor<SortedRecords<AssignmentRow>, AssignmentRow>,
     workspace: &'a Workspace,
 }
@@ -268,8 +270,8 @@ impl<'a> DensePass<'a> {
         }
     }
 
-    /// Starts a batch of the members `uniques`. Adds the representatives of the previous batch to the index, then
-    /// searches the index for representatives of the new members.
+    /// Starts the next batch, with the members `uniques`. Adds the representatives of the previous batch to the
+    /// index, then searches the index for representatives of the new members.
     fn start_batch(
         &mut self,
         uniques: impl Iterator<Item = u32>,
@@ -291,8 +293,8 @@ impl<'a> DensePass<'a> {
         Ok(())
     }
 
-    /// Searches for a representative of each member of `uniques`. Prefers a representative from a dropped index to
-    /// one from the current index. Calls must be in ascending order of members.
+    /// Searches for a representative of each member in `uniques`. Prefers a representative in `from_full_indexes` to
+    /// one in the current index. Calls must be in ascending order of members.
     fn search(&mut self, uniques: impl Iterator<Item = u32>) -> Result<Vec<DenseAnswer>> {
         let min_score = score_from_similarity(self.groups.rule.min_similarity);
         let found = self.index.search(uniques.map(|unique| (unique, min_score)).collect(), |_| STOP)?;
@@ -319,8 +321,8 @@ impl<'a> DensePass<'a> {
         Ok(())
     }
 
-    /// Returns the representative of a member of the current batch: one found in an index, or else the first
-    /// similar one of the batch's own representatives.
+    /// Returns the representative of a member of the current batch: the one that was found in an index, or else the
+    /// first similar representative in the batch itself. `None` if no representative is similar.
     fn representative(&mut self, unique: u32) -> Option<AssignmentRow> {
         let (member, representative) = self.members.get(&unique)?;
         if representative.is_some() {

@@ -17,12 +17,11 @@ use crate::workspace::Workspace;
 use simstore_corpus::Stage;
 use simstore_corpus::spill::Rows;
 
-/// Number of candidates in a batch. In a batch, the first candidate of each document is verified before the
-/// other ones. Often these first candidates already connect the documents of the other ones, which are then not
-/// verified.
+/// Number of candidates in a batch. First, one candidate of each document in the batch is verified. Then the other
+/// candidates are verified, except if their two documents are already in the same component.
 const CANDIDATE_BATCH: usize = 1 << 12;
 
-/// Inputs of the search for components.
+/// Search for the connected components of similar documents, from candidates and [dense groups](DenseGroups).
 pub(crate) struct ComponentSearch<'a> {
     pub(crate) candidates: &'a Rows<Candidate>,
     pub(crate) dense_members: &'a AtomicBitSet,
@@ -35,8 +34,9 @@ pub(crate) struct ComponentSearch<'a> {
 }
 
 impl ComponentSearch<'_> {
-    /// Returns the components of similar documents. Does not verify candidates that are already in the same
-    /// component. The candidates must not contain `excluded` documents.
+    /// Returns the connected components of similar documents, as assignments to one representative per component.
+    /// Does not verify a candidate whose documents are already in the same component. `candidates` must not contain
+    /// `excluded` documents.
     pub(crate) fn components(&self) -> Result<Assignments> {
         let mut connector = Connector::new(self.verifier.uniques.len(), self.workspace);
         let mut candidates = self.candidates.iter()?;
@@ -61,7 +61,7 @@ impl ComponentSearch<'_> {
         }
     }
 
-    /// Returns the components of similar documents, and the most similar other document of each document.
+    /// Returns the connected components of similar documents, and the most similar other document of each document.
     /// Verifies all candidates, unlike [`components`](ComponentSearch::components).
     pub(crate) fn components_and_nearest(&self) -> Result<(Assignments, Rows<ScoredPair>)> {
         let &ComponentSearch { candidates, dense_members, verifier, workspace, stage, .. } = self;
@@ -79,7 +79,8 @@ impl ComponentSearch<'_> {
         Ok((self.connect_dense(connector)?, nearest.into_nearest()?))
     }
 
-    /// Adds edges between similar members of dense groups to `connector`, and returns the components.
+    /// Adds edges between similar documents of [dense groups](DenseGroups) to `connector`. Returns the components of
+    /// all edges.
     fn connect_dense(&self, mut connector: Connector<'_>) -> Result<Assignments> {
         let &ComponentSearch { dense_members, verifier, excluded, workspace, stage, .. } = self;
         if let Some(groups) = self.groups {

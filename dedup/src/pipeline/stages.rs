@@ -27,7 +27,7 @@ use simstore_corpus::spill::Rows;
 /// Inputs of all stages that compare the documents of a run.
 pub(crate) struct Pipeline<'a> {
     pub(crate) resolved: &'a ResolvedConfig,
-    /// Whether all near pairs are listed.
+    /// Whether the run lists all near pairs.
     pub(crate) with_pairs: bool,
     pub(crate) corpus: &'a Corpus,
     /// Signatures of all documents, in document order. `None` if documents are compared by distance.
@@ -38,19 +38,20 @@ pub(crate) struct Pipeline<'a> {
     pub(crate) observer: &'a dyn Observer,
 }
 
-/// Result of all stages.
+/// Result of the comparison of all documents.
 #[derive(Debug)]
 pub(crate) struct PipelineResult {
     pub(crate) clusters: Clusters,
     pub(crate) stored: StoredMatches,
     pub(crate) near: NearDocuments,
-    /// For documents whose nearest document is not the representative of their cluster: that nearest document. In
-    /// document order.
+    /// Nearest kept document of each removed document, in document order. There is no row if this kept document is
+    /// the representative of the cluster. If the run keeps no document of a cluster, the rows have the nearest other
+    /// document of each document instead.
     pub(crate) nearest: Rows<NearestRow>,
     /// Number of distinct fingerprints, if documents are compared by distance; else number of distinct feature
     /// sets.
     pub(crate) distinct: usize,
-    /// Number of pairs whose texts were verified, and number of those that were rejected. `None` if texts are not
+    /// (Number of pairs whose texts were verified, number of rejected pairs among them). `None` if texts are not
     /// compared.
     pub(crate) compared: Option<(u64, u64)>,
     pub(crate) boilerplate: Option<Boilerplate>,
@@ -115,8 +116,8 @@ impl Pipeline<'_> {
         })
     }
 
-    /// Finds stored documents that are similar to input documents. Similarities to documents of a store with
-    /// texts are exact; others are estimated from signatures.
+    /// Finds stored documents that are similar to input documents. If a store keeps texts, similarities to its
+    /// documents are exact; otherwise they are estimated from signatures.
     fn find_stored(&self, signatures: &Rows<SignatureRow>, min_similarity: f64) -> Result<StoredMatches> {
         let &Pipeline { workspace, observer, .. } = self;
         let references = &self.resolved.references;
@@ -163,7 +164,7 @@ impl Pipeline<'_> {
         Ok(matched)
     }
 
-    /// Returns a reader that reads the inputs a second time, and computes features of documents.
+    /// Returns a reader that reads the inputs a second time, and computes the features of documents.
     pub(crate) fn feature_reader(&self) -> FeatureReader<'_> {
         let &Pipeline { resolved, corpus, workspace, observer, .. } = self;
         FeatureReader { corpus, resolved, workspace, observer }

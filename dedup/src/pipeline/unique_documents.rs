@@ -14,7 +14,7 @@ use simstore_corpus::spill::{FixedSize, RowCursor, Rows};
 /// Groups are numbered by the preference of their best documents; number 0 is the most preferred.
 #[derive(Debug)]
 pub(crate) struct UniqueDocuments {
-    /// Best document of each unique document.
+    /// Best document of each group, by the number of the group.
     best: Rows<u32>,
     /// Rows (unique document, document) for all documents that have exact duplicates. Sorted by unique document,
     /// then by preference.
@@ -37,7 +37,7 @@ impl UniqueDocuments {
         group_by_key(keys, ranks, workspace, stage)
     }
 
-    /// Number of unique documents.
+    /// Number of unique documents, that is, of groups of exact duplicates.
     pub(crate) fn len(&self) -> usize {
         self.best.len()
     }
@@ -48,7 +48,7 @@ impl UniqueDocuments {
         self.best.get(unique as usize)
     }
 
-    /// Best document of each unique document, in order of their numbers.
+    /// Most preferred document of each group of exact duplicates, by the number of the group.
     pub(crate) fn best_documents(&self) -> &Rows<u32> {
         &self.best
     }
@@ -111,7 +111,8 @@ impl UniqueDocuments {
     }
 }
 
-/// Groups documents with equal keys. `keys` has a pair (key, document) for each document, in document order.
+/// Groups documents with equal keys as exact duplicates. `keys` has a pair (key, document) for each document, in
+/// document order.
 pub(crate) fn group_by_key<K: FixedSize>(
     keys: impl Iterator<Item = Result<(K, u32)>>,
     ranks: &PreferenceRanks,

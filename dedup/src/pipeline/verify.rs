@@ -15,10 +15,10 @@ use crate::workspace::Workspace;
 use simstore_corpus::Stage;
 use simstore_corpus::spill::Rows;
 
-/// Maximum number of pairs in a batch. The features of a batch are in memory at the same time.
+/// Maximum number of pairs in a batch of candidates that are verified together.
 pub(crate) const PAIR_BATCH: usize = 256;
-/// Maximum size of the features that are in memory at the same time, in bytes. A batch with more is verified in
-/// several steps.
+/// Maximum size of the features that are in memory at the same time, in bytes. A batch of candidates with more
+/// features is verified in several steps.
 const PAIR_BATCH_BYTES: u64 = 32 << 20;
 
 /// Verifies candidates by the features of their documents. Counts verified and rejected pairs.
@@ -43,7 +43,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Number of verified pairs, and number of those that were rejected.
+    /// Returns (number of verified pairs, number of rejected pairs among them).
     pub(crate) fn counts(&self) -> (u64, u64) {
         (self.verified.load(Ordering::Relaxed), self.rejected.load(Ordering::Relaxed))
     }
@@ -52,8 +52,8 @@ impl<'a> Verifier<'a> {
         self.features.get(self.uniques.best_document(unique)?)
     }
 
-    /// Verifies a pair by its two ascending feature lists, and counts it. Returns its score, or `None` if it is
-    /// rejected.
+    /// Verifies a pair by its two ascending feature lists, and counts the pair. Returns the score of the pair, or
+    /// `None` if the pair is rejected.
     pub(crate) fn verify_features(&self, a: &[u64], b: &[u64]) -> Option<PairScore> {
         let similarity = jaccard_at_least(a, b, self.min_similarity);
         self.verified.fetch_add(1, Ordering::Relaxed);
@@ -66,12 +66,14 @@ impl<'a> Verifier<'a> {
         Ok(score_from_similarity(jaccard(&self.features(a)?, &self.features(b)?)))
     }
 
-    /// Verifies a pair of unique documents, and counts it. Returns its score, or `None` if it is rejected.
+    /// Verifies a pair of unique documents, and counts the pair. Returns its score, or `None` if the pair is
+    /// rejected.
     pub(crate) fn verify(&self, a: u32, b: u32) -> Result<Option<PairScore>> {
         Ok(self.verify_features(&self.features(a)?, &self.features(b)?))
     }
 
-    /// Like [`verify`](Verifier::verify), for many pairs on all cores.
+    /// Verifies many pairs on all cores, each like [`verify`](Verifier::verify). Returns the results in the same
+    /// order.
     pub(crate) fn verify_batch(&self, pairs: &[Candidate]) -> Result<Vec<Option<PairScore>>> {
         let mut all = Vec::with_capacity(pairs.len());
         let mut left = pairs;
@@ -90,8 +92,8 @@ impl<'a> Verifier<'a> {
         Ok(all)
     }
 
-    /// Returns how many of the first pairs can be verified at the same time, so that their features take at most
-    /// [`PAIR_BATCH_BYTES`]; at least one.
+    /// Returns how many pairs at the start of `pairs` can be verified at the same time, so that their features take
+    /// at most [`PAIR_BATCH_BYTES`] bytes; at least one.
     fn pairs_in_memory(&self, pairs: &[Candidate]) -> Result<usize> {
         let (mut uniques, mut bytes) = (HashSet::new(), 0);
         for (at, &(a, b)) in pairs.iter().enumerate() {

@@ -9,9 +9,10 @@ use crate::pipeline::boilerplate::Boilerplate;
 use crate::report::summary::{ClusterSummary, SpillSummary, Summary};
 
 impl Summary {
-    /// Whether the documents of one of the largest clusters are connected only by chains of near-duplicates. By
-    /// similarity: a document is less similar to the representative than the threshold. By distance: two
-    /// documents are more than three times the threshold apart, or there are too many to tell.
+    /// Whether some documents of one of the largest clusters are connected only by a chain of near-duplicates. If
+    /// documents are compared by similarity, this is so if a document is less similar to its representative than
+    /// the threshold. If they are compared by distance, this is so if the distance of two documents is more than
+    /// three times the threshold, or if the cluster is too large to compute all distances.
     fn has_chains(&self) -> bool {
         let is_far = |cluster: &ClusterSummary| match (self.criterion, cluster.min_similarity) {
             (Criterion::Similarity(least), Some(similarity)) => similarity < least,
@@ -90,7 +91,7 @@ impl fmt::Display for Summary {
 }
 
 impl Summary {
-    /// Writes the lines of the summary that only some runs have, such as the number of added documents.
+    /// Writes the lines that only some summaries have, such as the number of added documents.
     fn write_more(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.duplicate_paths > 0 {
             let names = format_count_of(self.duplicate_paths, "other name");

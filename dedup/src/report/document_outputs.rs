@@ -1,4 +1,4 @@
-//! Writes the input without its duplicates, or the whole input annotated with cluster numbers.
+//! Writes the input documents without duplicates, or all input documents annotated with cluster numbers.
 
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,7 @@ pub(crate) fn write_fingerprints(
     output.complete()
 }
 
-/// Writes documents of the inputs, which are read a second time.
+/// Writes documents of the inputs. For this, reads the inputs a second time.
 pub(crate) struct DocumentOutputs<'a> {
     pub(crate) inputs: &'a Inputs,
     pub(crate) results: &'a RunResults,
@@ -63,7 +63,8 @@ impl DocumentOutputs<'_> {
     }
 
     /// Writes the kept documents unchanged. If `field` is set, writes all documents instead, with their cluster
-    /// numbers in this field. If `null` is set, paths of text files end in a zero byte.
+    /// numbers in this field. If the documents are text files, writes their paths; if `null` is set, each path
+    /// ends in a zero byte.
     pub(crate) fn write(
         &self,
         path: &Path,

@@ -30,8 +30,8 @@ use simstore_io::{DocumentId, IdRef};
 
 /// Results of a [`run`](crate::run): clusters, near pairs, kept and removed documents, and a summary.
 pub struct Report {
-    /// Results of this run. `Err` if an identical earlier run has already added its documents to the store; the
-    /// value is the number of these documents.
+    /// Results of this run; or as `Err` the number of documents that an identical earlier run has already added to
+    /// the store, so that this run did nothing.
     results: Result<Box<RunResults>, u64>,
     /// Output files that are open and not written yet. `None` after they were written.
     outputs: Option<OpenOutputs>,
@@ -56,21 +56,22 @@ pub struct Cluster<'a> {
     pub representative: DocumentId,
     /// Index of the representative in the input, from 0; `None` if it is a stored document.
     pub document: Option<usize>,
-    /// `FILE:LINE` of the representative, if ids repeat in the input and it is not a stored document.
+    /// `FILE:LINE` of the representative, if ids repeat in the input. `None` if the representative is a stored
+    /// document.
     pub location: Option<String>,
     /// Whether the representative is a stored document. If so, no member of the cluster is kept.
     pub is_stored: bool,
     /// Path of the store of the representative; `None` unless the run has several stores.
     pub store: Option<&'a Path>,
-    /// Documents of the cluster in input order. Unless the representative is a stored document, it is one of
-    /// the members. It is kept, except with [`KeepRule::None`](crate::KeepRule::None).
+    /// Documents of the cluster in input order. Unless the representative is a stored document, it is one of the
+    /// members, and it is kept, except with [`KeepRule::None`](crate::KeepRule::None).
     pub members: Vec<Member>,
 }
 
 /// A document of a cluster, or a kept document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Member {
-    /// Index in the input, from 0, not counting malformed documents.
+    /// Index of the document in the input, from 0. Malformed documents are not counted.
     pub document: usize,
     /// Document id.
     pub id: DocumentId,
@@ -78,13 +79,13 @@ pub struct Member {
     pub location: Option<String>,
     /// Fingerprint in hexadecimal; `None` for a document without text.
     pub fingerprint: Option<String>,
-    /// Distance to the representative, in bits; `None` if texts are compared by similarity, and for a
-    /// document of [`Report::kept`].
+    /// Distance to the representative, in bits; `None` if texts are compared by similarity, or if
+    /// [`Report::kept`] returned this member.
     pub distance: Option<u32>,
-    /// Similarity to the text of the representative, from 0 to 1; `None` if texts are not compared, and for a
-    /// document of [`Report::kept`].
+    /// Similarity to the text of the representative, from 0 to 1; `None` if texts are not compared, or if
+    /// [`Report::kept`] returned this member.
     pub similarity: Option<f64>,
-    /// Whether the document is kept. A kept member is the representative of its cluster.
+    /// Whether the document is kept. In a cluster, only the representative can be kept.
     pub is_kept: bool,
 }
 
@@ -110,7 +111,7 @@ pub struct NearPair<'a> {
 /// Removed document, and the document that it duplicates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RemovedDocument<'a> {
-    /// Index in the input, from 0, not counting malformed documents.
+    /// Index of the document in the input, from 0. Malformed documents are not counted.
     pub document: usize,
     /// Document id.
     pub id: IdRef<'a>,
@@ -125,11 +126,11 @@ pub struct RemovedDocument<'a> {
     pub duplicate_of: Option<usize>,
     /// Id of the document that the removed document duplicates.
     pub duplicate_of_id: DocumentId,
-    /// `FILE:LINE` of the document that the removed document duplicates. `None` unless ids repeat in the input,
-    /// and for a stored document.
+    /// `FILE:LINE` of the document that the removed document duplicates. `None` if ids do not repeat in the input,
+    /// or if that document is a stored document.
     pub duplicate_of_location: Option<String>,
-    /// Path of the store that has the duplicated document. `None` for an input document, and unless the run has
-    /// several stores.
+    /// Path of the store that has the duplicated document. `None` if that is an input document, or if the run has
+    /// only one store.
     pub store: Option<&'a Path>,
     /// Distance of the two fingerprints, in bits; `None` if texts are compared by similarity.
     pub distance: Option<u32>,
@@ -180,8 +181,8 @@ impl Report {
         self.items(cluster_iter)
     }
 
-    /// Returns the kept documents in input order. All of them have a [`location`](Member::location), even if no id
-    /// repeats.
+    /// Returns the kept documents in input order. Each of them has a [`location`](Member::location), even if no id
+    /// repeats in the input.
     ///
     /// # Errors
     /// An item is an error if documents in temporary files cannot be read.
@@ -232,13 +233,13 @@ impl Report {
         (results.corpus.ids_are_numbers, results.all_ids_are_numbers())
     }
 
-    /// Visits the near pairs of input documents in input order, then the pairs of an input document and a
+    /// Visits the near pairs of input documents in input order, then the near pairs of an input document and a
     /// stored document. If texts are compared, only pairs of similar texts are visited. Unless
-    /// [`DedupConfig::pairs`](crate::config::DedupConfig::pairs) is set, pairs may be missing, except pairs of
+    /// [`DedupConfig::pairs`](crate::config::DedupConfig::pairs) is set, pairs may be missing, except pairs with
     /// equal fingerprints or texts.
     ///
     /// # Errors
-    /// Errors of the visitor, [`Error::Cancelled`](simstore::Error::Cancelled) if the observer cancels, and
+    /// Errors of the visitor, [`Error::Cancelled`] if the observer cancels, and
     /// errors of reading the name of a stored document.
     pub fn visit_pairs(
         &self,
@@ -259,7 +260,7 @@ impl Report {
         })
     }
 
-    /// Writes all outputs. The files do not have their names yet.
+    /// Writes all output files, which do not get their names yet.
     pub(crate) fn write(&mut self, observer: &dyn Observer) -> Result<()> {
         let Ok(results) = &self.results else { return Ok(()) };
         let outputs =
@@ -272,7 +273,7 @@ impl Report {
         self.summary.set_seconds(seconds);
     }
 
-    /// Names the output files, and adds the kept documents to the store, if any.
+    /// Gives the output files their names, and adds the kept documents to the store, if any.
     pub(crate) fn publish(&mut self, observer: &dyn Observer) -> Result<()> {
         match &mut self.results {
             Ok(results) => results.publish(std::mem::take(&mut self.complete), observer),
@@ -308,7 +309,8 @@ fn cluster_iter(results: &RunResults) -> Result<impl Iterator<Item = Result<Clus
     Ok(std::iter::from_fn(move || next().transpose()))
 }
 
-/// Reads the next cluster. If documents are on disk, reads as many clusters as one lookup of documents allows.
+/// Reads the next cluster from `members`, and appends it to `read`. If documents are on disk, appends as many clusters
+/// as one lookup of documents allows.
 fn read_clusters<'a>(
     results: &'a RunResults,
     members: &mut RowCursor<RowsIter<'_, rows::MemberRow>, rows::MemberRow>,

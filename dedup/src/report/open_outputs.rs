@@ -38,7 +38,7 @@ enum OutputTarget {
 }
 
 impl OpenOutputs {
-    /// Opens all requested outputs.
+    /// Opens all requested outputs for writing.
     pub(crate) fn create(mut requested: Outputs) -> Result<Self> {
         let mut stdout = requested.stdout.take();
         let paths = [
@@ -66,7 +66,7 @@ impl OpenOutputs {
         Ok(OpenOutputs { requested, open })
     }
 
-    /// Writes all outputs. The files are complete, but do not have their names yet.
+    /// Writes all outputs. Returns the complete files, which do not have their names yet.
     pub(crate) fn write(self, results: &RunResults, observer: &dyn Observer) -> Result<Vec<CompleteOutput>> {
         let Outputs { json, null, reasons, cluster_field, .. } = &self.requested;
         let documents =

@@ -21,37 +21,38 @@ pub struct Outputs {
     /// output is a list of their paths; or if this path ends in a slash, a folder with copies of the files.
     /// Fingerprints are written as lines `HEX<TAB>ID`.
     pub output: Option<PathBuf>,
-    /// Path of the output of all documents. A field or column has the number of the cluster of each document.
+    /// Path of the output of all documents, with the number of the cluster of each document in a field or column.
     pub annotated: Option<PathBuf>,
     /// Name of the field or column for cluster numbers in the output `annotated`; `cluster` by default.
     pub cluster_field: Option<String>,
-    /// Table of the documents in clusters: id, cluster number, representative, and distance or similarity to
-    /// the representative. With reference stores, a column says whether the representative is a stored
-    /// document. If ids repeat in the input, tables and lists also have the location `FILE:LINE` of each
-    /// document.
+    /// Path of the table of all documents that are in clusters. Its columns are the id, the cluster number, the
+    /// representative, and the distance or similarity to the representative. With reference stores, a column says
+    /// whether the representative is a stored document. If ids repeat in the input, tables and lists also have
+    /// the location `FILE:LINE` of each document.
     pub clusters: Option<PathBuf>,
-    /// Table of all near pairs: a, b, distance, similarity. With reference stores, pairs of an input document
-    /// and a stored document follow.
+    /// Path of the table of all near pairs. Its columns are the ids of the two documents, and their distance or
+    /// similarity. With reference stores, pairs of an input document and a stored document follow.
     pub pairs: Option<PathBuf>,
-    /// List of the ids of kept documents.
+    /// Path of the list of the ids of kept documents.
     pub keep_list: Option<PathBuf>,
-    /// List of the ids of removed documents.
+    /// Path of the list of the ids of removed documents.
     pub remove_list: Option<PathBuf>,
     /// Whether the list of removed documents also has the document that each one duplicates, as in
     /// [`RemovedDocument`](crate::report::RemovedDocument), and the similarity or distance of the two.
     pub reasons: bool,
     /// Whether ids in lists, and the paths of kept text files, are written unescaped and end in a zero byte
-    /// instead of a line feed. File names can contain all other bytes.
+    /// instead of a line feed. This is safe for all file names, because they can contain a line feed, but no zero
+    /// byte.
     pub null: bool,
-    /// Whether an output of documents may overwrite an input file. Then the removed documents are lost.
+    /// Whether an output of documents may overwrite an input file, so that the removed documents are lost.
     pub force: bool,
     /// Whether a run on files without documents succeeds and writes empty outputs. By default it fails, and
     /// outputs and stores stay unchanged, because usually an input path is wrong. Inputs in memory may always
     /// be empty.
     pub allow_empty: bool,
-    /// Whether tables are written as lines of JSON objects, if the name of the file does not imply a format.
+    /// Whether a table is written as lines of JSON objects, if the name of its file does not imply a format.
     pub json: bool,
-    /// Writer for the path `-`; by default the standard output of the process.
+    /// Writer that gets an output with the path `-`; by default the standard output of the process.
     pub stdout: Option<Box<dyn Write + Send>>,
     /// Registry of the unfinished output files, which are removed if the process is interrupted.
     pub unfinished: UnfinishedOutputs,
@@ -71,7 +72,7 @@ impl Outputs {
             .map(PathBuf::as_path)
     }
 
-    /// Paths of all requested outputs.
+    /// Returns the paths of all requested outputs.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.document_paths().chain(self.table_paths())
     }
@@ -94,7 +95,7 @@ impl Outputs {
         }
     }
 
-    /// Fails if the outputs contradict each other, or if a path is invalid for its output.
+    /// Fails if output options contradict each other, or if a path is invalid for its output.
     pub(crate) fn check(&self) -> Result<()> {
         if self.reasons && self.remove_list.is_none() {
             return Err(Error::BadArgument("option `reasons` needs option `remove_list`".to_owned()));
@@ -185,17 +186,17 @@ impl Outputs {
         Ok(())
     }
 
-    /// Whether there are no outputs.
+    /// Whether no outputs are requested.
     pub fn is_empty(&self) -> bool {
         self.paths().next().is_none()
     }
 
-    /// Whether one of the outputs is standard output. Then nothing else may be printed there.
+    /// Whether one of the outputs is standard output, so that nothing else may be printed there.
     pub fn uses_stdout(&self) -> bool {
         self.paths().any(|path| path.as_os_str() == "-")
     }
 
-    /// Whether documents are written. Then the inputs are read a second time.
+    /// Whether an output of documents is requested, so that the inputs are read a second time.
     pub(crate) fn writes_documents(&self) -> bool {
         self.output.is_some() || self.annotated.is_some()
     }

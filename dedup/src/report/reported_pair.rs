@@ -69,7 +69,8 @@ pub(crate) struct Proximity {
 }
 
 impl Proximity {
-    /// Returns the cells of a table row: distance, similarity and standard error, as far as they apply.
+    /// Returns the cells for a table row: the distance, the similarity, or both, whichever is known; then the
+    /// standard error if `with_errors` is set.
     pub(crate) fn cells<'a>(self, with_errors: bool) -> impl Iterator<Item = Cell<'a>> {
         let distance = self.distance.map(|distance| Cell::Count(u64::from(distance)));
         // An exact similarity has the standard error 0.

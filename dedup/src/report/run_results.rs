@@ -21,17 +21,17 @@ use crate::store_writer::similar_writer::SimilarStoreWriter;
 use crate::store_writer::{commit, staged_suffix};
 use crate::workspace::Workspace;
 
-/// Results of a run.
+/// Results of a run, and the resolved configuration that led to them.
 pub(crate) struct RunResults {
     pub(crate) resolved: ResolvedConfig,
     pub(crate) corpus: Corpus,
     pub(crate) outcome: PipelineResult,
     pub(crate) workspace: Workspace,
-    /// The addition to the first reference store, if documents are added.
+    /// Data for adding the kept documents to the first reference store, if documents are added.
     pub(crate) addition: Option<StoreAddition>,
 }
 
-/// What is needed to add the kept documents to a store.
+/// Data for adding the kept documents to a store.
 pub(crate) struct StoreAddition {
     /// Hash of inputs and options, which identifies the run.
     run_hash: String,
@@ -67,8 +67,8 @@ impl RunResults {
         self.resolved.keeps_none()
     }
 
-    /// Whether the run has reference stores. A store that this run creates counts, so that its tables have
-    /// the same columns as the tables of later runs.
+    /// Whether the run has reference stores. A store that this run creates counts, so that the tables of this run
+    /// have the same columns as the tables of later runs.
     pub(crate) fn has_stores(&self) -> bool {
         !self.stores().is_empty()
     }
@@ -78,14 +78,14 @@ impl RunResults {
         if self.stores().len() > 1 { Some(self.stores().get(store)?.path()) } else { None }
     }
 
-    /// Number of kept documents that have a fingerprint. These are added to the store.
+    /// Number of kept documents that have a fingerprint. Only these documents are added to the store.
     pub(crate) fn added_count(&self) -> u64 {
         // All documents without fingerprint are kept: a removed document is near another one, so it has a
         // fingerprint.
         (self.corpus.len() - self.corpus.empty - self.outcome.clusters.removed(self.keeps_none())) as u64
     }
 
-    /// Returns a cursor that reads the clusters of documents in ascending order of documents.
+    /// Returns a cursor that reads the cluster number of each document, in ascending order of documents.
     pub(crate) fn cluster_cursor(&self) -> Result<ClusterCursor<'_>> {
         ClusterCursor::new(&self.outcome.clusters, self.keeps_none())
     }
@@ -192,8 +192,9 @@ impl RunResults {
         Ok(staged)
     }
 
-    /// Returns the comparer for the store that documents are added to. It encodes the added documents. If the
-    /// store keeps texts and has no dictionary for compression, trains one on the first input texts.
+    /// Returns the comparer for the store that documents are added to, which encodes the added documents. If the
+    /// store keeps texts and has no dictionary for compressing them, trains a dictionary on texts of the store, or
+    /// if it has too few, on the first input texts.
     fn stored_comparer<F: Fingerprint>(
         &self,
         settings: SimilarSettings,

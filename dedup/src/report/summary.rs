@@ -18,7 +18,7 @@ use crate::rows::{PairScore, similarity_from_score};
 /// Number of clusters in [`Summary::largest`].
 const LARGEST_CLUSTER_COUNT: usize = 3;
 
-/// Counts and sizes of a run. The `Display` form is a text for users; it names options as in the library. The
+/// Counts and sizes of a run. The `Display` form is a text for users, which names options as the library does. The
 /// serialized form is the JSON object that all interfaces return.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
@@ -37,7 +37,7 @@ pub struct Summary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored: Option<usize>,
     /// Number of the documents counted in `stored` whose similarity to the stored document is estimated,
-    /// because the store keeps no texts. `None` if documents are compared by distance, and without reference
+    /// because the store keeps no texts. `None` if documents are compared by distance, or if there are no reference
     /// stores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated: Option<u64>,
@@ -60,8 +60,8 @@ pub struct Summary {
     #[serde(rename = "unlike")]
     pub rejected: Option<u64>,
     /// Result of a check whether duplicates are similar only because of boilerplate, text that nearly all
-    /// documents contain. `None` if documents are compared by distance, and for fewer than 20 documents or 5
-    /// duplicates.
+    /// documents contain. `None` if documents are compared by distance, or if there are fewer than 20 documents or
+    /// fewer than 5 duplicates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boilerplate: Option<Boilerplate>,
     /// Number of documents whose id is also the id of another document.
@@ -81,7 +81,7 @@ pub struct Summary {
     /// skipped: links, hard links, and paths given twice.
     #[serde(rename = "other_names")]
     pub duplicate_paths: u64,
-    /// Number of files, links, pipes and devices that were skipped for other reasons.
+    /// Number of files, links, pipes and devices that were skipped for reasons other than a duplicate path.
     #[serde(rename = "passed_over")]
     pub skipped_files: u64,
     /// Size of all texts in bytes.
@@ -118,7 +118,7 @@ pub struct SpillSummary {
 /// Size and spread of one of the largest clusters.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ClusterSummary {
-    /// Number of documents.
+    /// Number of documents in the cluster.
     pub size: usize,
     /// Largest distance of two documents of the cluster, in bits. `None` if documents are compared by
     /// similarity, or if the cluster has too many distinct fingerprints to compare all pairs.
@@ -129,8 +129,8 @@ pub struct ClusterSummary {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "least_similar")]
     pub min_similarity: Option<f64>,
-    /// Whether similarities to the representative are estimated. This is so if the representative is in a store
-    /// that keeps no texts.
+    /// Whether similarities to the representative are estimated, because the representative is in a store that
+    /// keeps no texts.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[serde(rename = "estimated")]
     pub is_estimated: bool,
@@ -276,8 +276,8 @@ fn largest_clusters(results: &RunResults, is_by_distance: bool) -> Result<Vec<Cl
     Ok(largest.collect())
 }
 
-/// Maximum number of distinct fingerprints in a cluster whose pairs are all compared, to find the largest
-/// distance. Comparing that many takes some tenths of a second.
+/// Maximum number of distinct fingerprints of a cluster for which all pairs are compared, to find the largest
+/// distance. Comparing all pairs of so many fingerprints takes some tenths of a second.
 const MAX_COMPARED_FINGERPRINTS: usize = 1 << 15;
 
 /// Collects the similarities and fingerprints of the documents of a cluster, to measure how far apart they are.
@@ -286,7 +286,7 @@ struct ClusterSpread {
     least: Option<PairScore>,
     /// Whether at least one similarity is an estimate.
     is_estimated: bool,
-    /// Distinct fingerprints. No more are added after there are more than [`MAX_COMPARED_FINGERPRINTS`].
+    /// Distinct fingerprints. If there are more than [`MAX_COMPARED_FINGERPRINTS`], the rest is left out.
     distinct: BTreeSet<u128>,
 }
 

@@ -25,8 +25,9 @@ impl RunResults {
         self.stores().iter().filter_map(ReferenceStore::snapshot)
     }
 
-    /// Columns about the second document of a pair: whether it is a stored document, and the path of its store.
-    /// The first column exists only if the run has reference stores, the second one only if it has several.
+    /// Returns columns about the second document of a pair: whether it is a stored document, and the path of its
+    /// store. The first column exists only if the run has reference stores, the second one only if the run has
+    /// several reference stores.
     fn stored_columns(&self) -> Vec<Column> {
         let mut columns = Vec::new();
         columns.extend(self.has_stores().then_some(("stored", ColumnKind::Flag)));
@@ -34,8 +35,8 @@ impl RunResults {
         columns
     }
 
-    /// Cells for the columns of `stored_columns`. For a stored document, `store` is the index and `path` the
-    /// path of its store. For an input document, `store` is `None`.
+    /// Returns the cells for the columns of `stored_columns`. For a stored document, `store` is the index of its
+    /// store, and `path` is the path of its store. For an input document, `store` is `None`.
     fn stored_cells<'c>(&self, store: Option<usize>, path: &'c str) -> impl Iterator<Item = Cell<'c>> {
         let flag = self.has_stores().then_some(Cell::Flag(store.is_some()));
         flag.into_iter().chain((self.stores().len() > 1).then_some(Cell::Text(path)))
@@ -45,7 +46,7 @@ impl RunResults {
         ColumnKind::Ids { are_numbers: self.corpus.ids_are_numbers }
     }
 
-    /// Kind of a column that has ids of input documents and of stored documents.
+    /// Returns the kind of a column that has ids of input documents and ids of stored documents.
     fn mixed_id_column_kind(&self) -> ColumnKind {
         ColumnKind::Ids { are_numbers: self.all_ids_are_numbers() }
     }
@@ -61,9 +62,9 @@ impl RunResults {
         (self.corpus.repeated_ids > 0).then(|| lookup.location(document))
     }
 
-    /// Visits rows, each together with a lookup that has the documents of the row. `documents` returns the
-    /// indexes of the input documents of a row, at most two. If documents are on disk, loads the documents of
-    /// as many rows at a time as one lookup allows.
+    /// Visits each row, together with a lookup that has the documents of the row. `documents` returns the indexes
+    /// of the input documents of a row, at most two. `what` names the stage of the progress reports. If documents
+    /// are on disk, loads the documents of as many rows at a time as one lookup allows.
     pub(crate) fn visit_with_lookup<T>(
         &self,
         observer: &dyn Observer,
@@ -105,7 +106,8 @@ impl RunResults {
         self.corpus.lookup(numbers, observer)
     }
 
-    /// Columns with these names for locations of documents; empty if no id repeats in the input.
+    /// Returns columns with these names, for the locations of documents; an empty list if no id repeats in the
+    /// input, because the tables then have no locations.
     fn location_columns(&self, names: &[&'static str]) -> Vec<Column> {
         if self.corpus.repeated_ids == 0 {
             return Vec::new();
@@ -178,14 +180,14 @@ impl RunResults {
         output.complete()
     }
 
-    /// Whether tables have a column for standard errors. They do if similarities may be estimated, because a
-    /// store keeps no texts.
+    /// Whether tables have a column for standard errors. They do if a store keeps no texts, because similarities
+    /// to its documents are estimated.
     pub(crate) fn has_standard_errors(&self) -> bool {
         let addition = self.addition.as_ref().and_then(StoreAddition::settings);
         self.outcome.stored.is_estimated || addition.is_some_and(|settings| !settings.has_texts())
     }
 
-    /// Whether the texts of documents with near fingerprints are verified.
+    /// Whether documents with near fingerprints are near-duplicates only if their texts are similar, too.
     fn verifies_texts(&self) -> bool {
         matches!(self.resolved.criterion, Criterion::Distance(_)) && self.outcome.compared.is_some()
     }
@@ -203,8 +205,8 @@ impl RunResults {
         }
     }
 
-    /// Converts a score and its standard error to a proximity. `distance` computes the distance of the two
-    /// fingerprints; it is called only if documents are compared by distance.
+    /// Converts a score and its standard error to a distance or similarity. `distance` computes the distance of
+    /// the two fingerprints; it is called only if documents are compared by distance.
     fn proximity_from_score(
         &self,
         (score, error): ScoreWithError,
@@ -223,8 +225,8 @@ impl RunResults {
         }
     }
 
-    /// Returns the proximity of a document and its representative `by`. It has a standard error only if the
-    /// representative is a stored document.
+    /// Returns the distance or similarity of a document and its representative `by`, whose score is `measure`. The
+    /// result has a standard error only if the representative is a stored document.
     pub(crate) fn proximity(
         &self,
         lookup: &DocumentLookup<'_>,
@@ -277,8 +279,8 @@ impl RunResults {
         }
     }
 
-    /// Returns a stored document as the second document of a pair. Its id is its name; if it has none, its
-    /// number; or in a store without ids, its fingerprint.
+    /// Returns a stored document as the second document of a pair. Its id there is its name, or if it has no name,
+    /// its number; or in a store without ids, its fingerprint.
     fn other_stored_document(&self, stored: &StoredRow) -> Result<OtherDocument> {
         let store = stored.store as usize;
         let Some(id) = stored.id else {
@@ -341,8 +343,8 @@ impl RunResults {
         )
     }
 
-    /// Writes a row of a table of pairs. If `cluster` is set, writes a row of a table of clusters, and
-    /// `cluster` is the number of the cluster.
+    /// Writes a row of a table of pairs. If `cluster` is a cluster number, writes a row of the table of clusters
+    /// instead. `other_place` is the location of the second document, if ids repeat in the input.
     fn write_pair_row(
         &self,
         rows: &mut ResultTableWriter,
@@ -376,8 +378,8 @@ impl RunResults {
         })
     }
 
-    /// Returns the path of a store as text. The text is empty for an input document (`None`), and if the run
-    /// has only one store.
+    /// Returns the path of a store as text. The text is empty if `store` is `None`, as for an input document, or if
+    /// the run has only one store.
     fn store_path_text(&self, store: Option<usize>) -> Cow<'_, str> {
         store.and_then(|store| self.store_path(store)).map_or(Cow::Borrowed(""), Path::to_string_lossy)
     }
@@ -441,7 +443,7 @@ impl RunResults {
         })
     }
 
-    /// Writes removed documents in input order, each with the document that it duplicates.
+    /// Writes the table of removed documents in input order, each with the document that it duplicates.
     pub(crate) fn write_reasons(&self, rows: &mut ResultTableWriter, observer: &dyn Observer) -> Result<()> {
         self.visit_removed(observer, "rows written", |lookup, pair| {
             self.write_pair_row(
@@ -460,7 +462,7 @@ impl RunResults {
         columns
     }
 
-    /// Writes the documents in clusters, ordered by cluster.
+    /// Writes the table of the documents that are in clusters, ordered by cluster.
     pub(crate) fn write_clusters(&self, rows: &mut ResultTableWriter, observer: &dyn Observer) -> Result<()> {
         // The cluster of the last row, its representative, and the place of the representative.
         let mut last: Option<(u32, OtherDocument, Option<String>)> = None;
@@ -485,8 +487,8 @@ impl RunResults {
     }
 }
 
-/// Returns the index of the document in a row, and the index of its representative; `None` for a stored
-/// representative.
+/// Returns the indexes of the document in a row and of its representative. If the representative is a stored
+/// document, the second index is `None`.
 pub(crate) fn member_documents(member: &MemberRow) -> [Option<usize>; 2] {
     [Some(member.document as usize), member.representative.get().ok()]
 }

@@ -1,5 +1,6 @@
-//! The last run that added documents to a store. If it was killed too early, the next run gives its output
-//! files their names. If the next run is identical, it does not add the documents again.
+//! The last run that added documents to a store. If this last run was killed before its output files got their names,
+//! the next run gives them their names. If the next run is identical to the last run, it does not add the documents
+//! again.
 
 use std::path::{Path, PathBuf};
 
@@ -27,22 +28,22 @@ pub(crate) struct AddedRun {
 }
 
 impl AddedRun {
-    /// Whether the run has written this file.
+    /// Whether `path` is an output file of the run.
     pub(crate) fn has_written(&self, path: &Path) -> bool {
         self.paths.contains(&resolve_path(path))
     }
 }
 
-/// Last run that added documents to the store, if any.
+/// Last run that added documents to the store. There may be no such run.
 pub(crate) struct LastRun {
     run: Option<AddedRun>,
-    /// Output files of the last run that got their names only now, because that run was killed.
+    /// Output files of the last run that got their names only in this run, because the last run was killed.
     completed_files: Vec<PathBuf>,
 }
 
 impl LastRun {
     /// Reads the record of the last run. If that run was killed before its output files got their names, gives
-    /// them their names.
+    /// these files their names.
     pub(crate) fn complete(added_to: Option<&ReferenceStore>, observer: &dyn Observer) -> Result<LastRun> {
         let run = added_to.map_or(Ok(None), ReferenceStore::last_run)?;
         let finished = match (added_to, &run) {
@@ -57,8 +58,9 @@ impl LastRun {
     /// hash of this run. Returns `None` if this run has to be done.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the last run was identical, but one of its output files is missing. Also if this
-    /// run would overwrite an output file of the last run that got its name only now.
+    /// [`Error::Refused`] if the last run was identical, but a requested output file is missing or was not written
+    /// by the last run. Also if this run would overwrite an output file that got its name only in this run,
+    /// because the last run was killed.
     pub(crate) fn added_by_same_run(
         &self,
         run: &str,
@@ -83,7 +85,8 @@ impl LastRun {
     }
 }
 
-/// Fails unless the last run, which was identical to this one, has written all requested outputs, and they exist.
+/// Fails unless the last run, which was identical to this run, has written all requested output files, and these files
+/// still exist.
 fn check_same_outputs(last: &AddedRun, outputs: &Outputs) -> Result<()> {
     let mut missing = None;
     for path in outputs.paths() {

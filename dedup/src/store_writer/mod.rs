@@ -4,8 +4,8 @@
 //! 2. One commit adds the documents to the store, together with a record of the run and its output files.
 //! 3. The staged files get their final names.
 //!
-//! If files are still staged when a later run reads the record, this run gives them their final names. If the
-//! later run is identical to the recorded one, it does nothing else.
+//! If files are still staged when a later run reads the record, the later run gives them their final names. If the
+//! later run is identical to the recorded run, it does nothing else.
 
 pub(crate) mod last_run;
 pub(crate) mod names_in_use;
@@ -31,10 +31,10 @@ use crate::store_writer::last_run::AddedRun;
 use crate::store_writer::names_in_use::{ADDED_TWICE, IS_STORED, NamesInUse};
 use crate::store_writer::similar_writer::SimilarStoreWriter;
 
-/// Metadata key of the record of the last run.
+/// Key of the record of the last run in the metadata of a store.
 const RUN_KEY: &str = "dedup";
-/// Prefix of the metadata keys under which the paths of the last run's output files are stored. The index of the
-/// file follows the prefix.
+/// Prefix of the metadata keys for the paths of the last run's output files. In a key, the index of the file follows
+/// the prefix.
 const FILE_KEY_PREFIX: &str = "dedup file ";
 
 impl ReferenceStore {
@@ -58,8 +58,8 @@ impl ReferenceStore {
         Ok(Some(run))
     }
 
-    /// Gives the staged output files of a killed run their final names. Returns the paths of the files that
-    /// were still staged.
+    /// Gives the output files of a run their final names, if they are still staged because the run was killed.
+    /// Returns the paths of these files.
     pub(crate) fn publish_files(&self, run: &AddedRun) -> Result<Vec<PathBuf>> {
         let mut finished = Vec::new();
         for path in &run.paths {
@@ -76,8 +76,8 @@ impl ReferenceStore {
     /// `similar` is set, creates a store of similar documents.
     ///
     /// # Errors
-    /// [`Error::Refused`] if another run has created the store since this run began. Documents of this run were
-    /// not compared with those of the other run.
+    /// [`Error::Refused`] if another run has created the store since this run began, because the documents of this
+    /// run were not compared with the documents of the other run.
     pub(crate) fn create_missing(
         &self,
         distance: Option<u32>,
@@ -134,7 +134,7 @@ impl ReferenceStore {
         self.check_ids(ids)
     }
 
-    /// Fails if another document, stored or to be added, has the name `name`.
+    /// Fails if a stored document, or another added document, has the name `name`.
     fn check_name(&self, names: &mut NamesInUse, name: &str) -> Result<()> {
         let Some(by) = names.enter(name)? else { return Ok(()) };
         Err(Error::Refused(format!(
@@ -144,8 +144,8 @@ impl ReferenceStore {
         )))
     }
 
-    /// Fails if an id occurs twice in `ids`, or if a stored document has it. In a store of similar documents,
-    /// an id must belong to only one text.
+    /// Fails if an id occurs twice in `ids`, or if a stored document has one of these ids, because in a store of
+    /// similar documents, an id must belong to only one text.
     fn check_ids(&self, mut ids: Vec<u64>) -> Result<()> {
         let refused = |id: u64, by: &str| {
             let store = self.path().display();
@@ -169,7 +169,8 @@ impl ReferenceStore {
         Ok(())
     }
 
-    /// Returns the id and the name that a document gets in the store.
+    /// Returns the id and the name that a document with the input id `id` gets in the store. If it gets a name,
+    /// also advances the id for the next named document.
     fn assign(
         &self,
         (id_scheme, next_id): &mut (IdScheme, Option<u64>),
@@ -191,7 +192,7 @@ impl ReferenceStore {
         self.store.as_ref().or(made)
     }
 
-    /// Adds all kept documents to a store. The caller commits them.
+    /// Adds all kept documents to a store. Returns the bulk load, which the caller commits.
     pub(crate) fn load_kept<'a, F: Fingerprint>(
         &self,
         store: &'a Store<F>,

@@ -16,7 +16,7 @@ pub(crate) const ADDED_TWICE: &str = "belongs to two different texts";
 pub(crate) struct NamesInUse<'a> {
     /// Store that documents are added to; `None` if it does not exist yet.
     store: Option<&'a AnySnapshot>,
-    /// Index of the names in the store; `None` until it is read at the first use.
+    /// Index of the names in the store; `None` until the first use, when the index is read.
     stored: Option<DocumentNameIndex>,
     /// Hashes of the names of added documents.
     entered: HashSet<u128>,
@@ -27,8 +27,8 @@ impl<'a> NamesInUse<'a> {
         NamesInUse { store, stored: None, entered: HashSet::new() }
     }
 
-    /// Records the name of an added document. If another document has this name, returns [`IS_STORED`] or
-    /// [`ADDED_TWICE`].
+    /// Records the name of an added document. Returns `None` if no other document has this name, else
+    /// [`IS_STORED`] or [`ADDED_TWICE`].
     pub(crate) fn enter(&mut self, name: &str) -> Result<Option<&'static str>> {
         if !self.entered.insert(xxh3_128(name.as_bytes())) {
             return Ok(Some(ADDED_TWICE));

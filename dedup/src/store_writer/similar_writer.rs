@@ -11,14 +11,14 @@ use crate::workspace::Workspace;
 use simstore_corpus::spill::{RowCursor, Rows, RowsIter, Sorter};
 use simstore_io::DocumentOptions;
 
-/// Writes documents to a store of similar documents, in input order. For each document, writes the bands of its
-/// signature and a note. The note also has the text, if the store keeps texts.
+/// Writes documents to a store of similar documents, in input order. For each document, writes bands of its signature
+/// as fingerprints, and a note with the signature. If the store keeps texts, the note also has the text.
 pub(crate) struct SimilarStoreWriter<'a> {
     signatures: RowCursor<RowsIter<'a, SignatureRow>, SignatureRow>,
     /// Reads the texts from the inputs a second time, if the store keeps texts; else `None`.
     texts: Option<(DocumentRereader<'a>, &'a DocumentOptions)>,
     comparer: &'a DocumentComparer,
-    /// Collected notes (id, note). They are sorted, because a store takes notes in order of ids.
+    /// Notes of the documents: (id, note). They are sorted, because a store takes notes in order of ids.
     notes: Sorter<(u64, Vec<u8>)>,
 }
 

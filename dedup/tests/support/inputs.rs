@@ -1,4 +1,4 @@
-//! Creates inputs in memory, and a configuration to compare them.
+//! Creates inputs in memory for tests, and a configuration that verifies texts.
 
 use simstore::Fingerprint;
 use simstore_corpus::Inputs;

@@ -26,7 +26,7 @@ pub(crate) const SECTION_SIGNATURE_VERSION: u32 = 16;
 /// First line of a part file: the input files, and the options that affect how they are read.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PartHeader {
-    /// Version of the format.
+    /// Format version of the part file.
     pub(crate) part: u32,
     /// Width of the fingerprints, in bits.
     pub(crate) bits: u32,
@@ -73,8 +73,8 @@ pub(crate) struct DocumentLine<'a> {
     pub(crate) file: usize,
     /// Line of the document in its input file. In a part for a section, lines count from the start of the section.
     pub(crate) line: u64,
-    /// Id of the document. `None` in a part for a section, if the id consists of the path and the line of the
-    /// document: the line in the file is unknown until all earlier sections are read.
+    /// Id of the document. `None` in a part for a section if the id consists of the path and the line of the
+    /// document, because its line in the file is unknown until all earlier sections are read.
     #[serde(borrow)]
     pub(crate) id: Option<DocumentLineId<'a>>,
     pub(crate) fingerprint: Option<String>,
@@ -82,7 +82,7 @@ pub(crate) struct DocumentLine<'a> {
     /// Bands of the MinHash signature, 16 hexadecimal digits each, without separators.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) sketches: Option<String>,
-    /// Wrapping sum of the hashes of all features, as 16 hexadecimal digits.
+    /// Wrapping sum of the hashes of all features of the text, such as shingles; 16 hexadecimal digits.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) sum: Option<String>,
     pub(crate) text_bytes: u64,
@@ -106,11 +106,11 @@ pub(crate) enum DocumentLineId<'a> {
 pub(crate) struct EndLine {
     /// Number of documents in the part file, including malformed ones.
     pub(crate) end: u64,
-    /// Number of lines or rows of a section; `None` for whole files.
+    /// Number of lines or rows of the section; `None` if the part has whole files.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) lines: Option<u64>,
     /// Whether the end of the input file was reached when the section was read. If so, later sections of the
-    /// file are ignored. `None` for whole files.
+    /// file are ignored. `None` if the part has whole files.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) rest: Option<bool>,
 }

@@ -29,7 +29,7 @@ use simstore_corpus::{InputCounts, Inputs, Item, Observer};
 use simstore_io::output::UnfinishedOutputs;
 use simstore_io::{DocumentId, DocumentOptions, InputFile};
 
-/// Folder of part files. Reads the documents of the inputs from parts, and makes the missing parts.
+/// Folder of part files. Reads the documents of the inputs from the part files, and makes missing part files.
 pub(crate) struct PartFolder<'a> {
     pub(crate) folder: &'a Path,
     /// If set, only the missing part files of this shard are made, and no documents are visited.
@@ -47,7 +47,7 @@ pub(crate) struct PartFolder<'a> {
 /// Progress within an input file that is divided into sections.
 #[derive(Default)]
 struct SectionProgress {
-    /// Number of lines in all sections so far; `None` if one of these sections was not read.
+    /// Number of lines in all earlier sections of the file; `None` if one of these sections was not read.
     lines: Option<u64>,
     /// Whether an earlier section has already read the file to its end.
     is_at_end: bool,
@@ -230,7 +230,8 @@ impl PartFolder<'_> {
     }
 
     /// Reads the input files of a part, writes the part file, and visits the documents. `first` is the input
-    /// position of the first document. `lines` is the number of lines in the file before the section, if known.
+    /// position of the first document. `lines` is the number of lines that precede the section in its file, if
+    /// known.
     fn make_part<F: Fingerprint>(
         &self,
         path: &Path,
@@ -288,7 +289,7 @@ impl PartFolder<'_> {
     }
 }
 
-/// Returns the number of part files for the input files `files`.
+/// Returns the number of part files that a run needs for the input files `files`.
 pub(crate) fn part_count<'a>(
     inputs: &Inputs,
     files: impl Iterator<Item = &'a InputFile>,
@@ -297,7 +298,7 @@ pub(crate) fn part_count<'a>(
     part_inputs(inputs, files.cloned().map(Ok), section_bytes).len()
 }
 
-/// Visits the documents of a part file, and counts them.
+/// Visits the documents of a part file. Returns their counts, and the outcome of the section if the part has one.
 fn read_part<F: Fingerprint>(
     part: PartFileReader,
     first: PartOffsets,

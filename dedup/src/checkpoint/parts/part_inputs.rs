@@ -15,20 +15,20 @@ use simstore_io::InputFile;
 use simstore_io::bytes::Section;
 use simstore_io::document::path_to_name;
 
-/// Size in bytes below which input files are small. Several small files share a part, so that a folder of many
-/// pages has few parts.
+/// Size in bytes below which an input file is small. Several small files share a part, so that a folder of many
+/// small files needs few part files.
 const MIN_LARGE_FILE_BYTES: u64 = 1 << 20;
 /// Maximum number of small files in a part.
 const MAX_PART_FILES: usize = 4096;
 /// Default size of a section in bytes. Larger files are divided into sections of about this size.
 const DEFAULT_SECTION_BYTES: u64 = 256 << 20;
-/// Number of bytes at each end of a file that the checksum covers.
+/// Number of bytes at the start and at the end of a file that its checksum covers.
 const CHECKSUM_BYTES: u64 = 1 << 16;
 
 /// Input files of one part.
 pub(crate) struct PartInput {
     pub(crate) files: Vec<InputFile>,
-    /// Section of the only file; `None` if whole files are read.
+    /// Section of the only input file; `None` if the part has whole files.
     pub(crate) section: Option<Section>,
 }
 
@@ -99,7 +99,7 @@ impl PartInput {
     }
 
     /// Restricts `inputs` to the files or the section of this part. The returned inputs can be read only once.
-    /// After that, the returned section knows its number of lines, and whether the file ended there.
+    /// After they were read, the returned section knows its number of lines, and whether the file ended there.
     pub(crate) fn inputs(&self, inputs: &Inputs) -> (Inputs, Option<Section>) {
         let section = self.section.as_ref().map(Section::unread);
         match &section {

@@ -14,12 +14,13 @@ use simstore_corpus::Item;
 use simstore_io::DocumentId;
 use simstore_io::document::name_to_path;
 
-/// Offsets that are added to the positions and line numbers in a part file.
+/// Offsets that convert positions and line numbers within a part to positions in the input and line numbers in the
+/// file.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PartOffsets {
     /// Input position of the first document of the part.
     pub(crate) position: u64,
-    /// Number of lines in the file before the section; 0 for whole files.
+    /// Number of lines that precede the section in its input file; 0 if the part has whole files.
     pub(crate) lines: u64,
 }
 
@@ -62,8 +63,8 @@ impl PartFileReader {
     }
 
     /// Visits the documents of the part file; a malformed document is `None`. Adds the offsets in `first` to
-    /// the positions and, for a section, to the line numbers. Returns the outcome of the section, or `None` for
-    /// whole files.
+    /// the positions and, for a section, to the line numbers. Returns the outcome of reading the section; `None`
+    /// if the part has whole files.
     pub(crate) fn visit<F: Fingerprint>(
         mut self,
         first: PartOffsets,

@@ -1,5 +1,5 @@
-//! Observer for reading a section of a file. It converts line numbers within the section to line numbers in the
-//! file.
+//! Observer for reading a section of a file. In messages, it converts line numbers within the section to line
+//! numbers in the file.
 
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
@@ -17,7 +17,8 @@ use simstore_io::bytes::Section;
 pub(crate) struct SectionObserver<'a> {
     observer: &'a dyn Observer,
     section: Option<&'a Section>,
-    /// Number of lines in the file before the section. If it is unknown, the lines are counted at the first use.
+    /// Number of lines that precede the section in its file. If it is unknown, the lines are counted at the first
+    /// use.
     lines: OnceLock<u64>,
     /// Whether a document was skipped for lack of memory.
     lacks_memory: AtomicBool,

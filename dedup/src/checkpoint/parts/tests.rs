@@ -16,12 +16,12 @@ use simstore_corpus::{InputCounts, Inputs, Item, Observer};
 use simstore_io::DocumentOptions;
 use simstore_io::output::UnfinishedOutputs;
 
-/// The result of reading a corpus.
+/// Documents, counts and messages that reading input files gives.
 #[derive(Debug, Default, PartialEq)]
 struct ReadResult {
     items: Vec<String>,
     counts: Option<InputCounts>,
-    /// Reports of malformed documents. They are reported when a part is made, not when it is used again.
+    /// Messages about malformed documents. They appear when a part is made, but not when it is used again.
     malformed: Vec<String>,
     failure: Option<String>,
 }
@@ -157,7 +157,7 @@ fn gzip(bytes: &[u8], level: u32) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A block as bgzip writes it: a gzip member that holds its own length.
+/// Compresses bytes to a block like those that bgzip writes: a gzip member whose header has its compressed length.
 fn bgzf(bytes: &[u8]) -> Vec<u8> {
     let with_length = |length: u16| {
         let mut extra = b"BC\x02\x00".to_vec();
@@ -175,7 +175,8 @@ fn frame(bytes: &[u8]) -> Vec<u8> {
     [&b"\x50\x2a\x4d\x18\x04\0\0\0\x01\x02\x03\x04"[..], &zstd::encode_all(bytes, 1).unwrap()].concat()
 }
 
-/// Cuts bytes into pieces of these lengths, in turn, and compresses each piece separately.
+/// Cuts bytes into pieces of these lengths, again from the first length after the last one. Compresses each piece
+/// by `pack`, and concatenates the results.
 fn packed(bytes: &[u8], lengths: &[usize], pack: impl Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     let (mut packed, mut at) = (Vec::new(), 0);
     for &length in lengths.iter().cycle() {
@@ -189,7 +190,8 @@ fn packed(bytes: &[u8], lengths: &[usize], pack: impl Fn(&[u8]) -> Vec<u8>) -> V
     packed
 }
 
-/// Content of a JSON Lines file with valid, blank and malformed lines. The last line may lack its line feed.
+/// Generates contents of JSON Lines files with valid, blank and malformed lines. The last line may lack its line
+/// feed.
 fn lines() -> impl Strategy<Value = Vec<u8>> {
     let words = || proptest::collection::vec("[a-z]{1,4}|é|相似", 1..12).prop_map(|words| words.join(" "));
     let line = prop_oneof![
@@ -243,7 +245,8 @@ fn numbered(from: usize, count: usize) -> String {
     (from..from + count).map(|i| format!("{{\"text\": \"document {i} of them\"}}\n")).collect()
 }
 
-/// Checks a file of this name and content. Returns its number of parts.
+/// Writes a file, and checks that all ways to read it give the same result. Returns the number of its parts for
+/// sections of `section` bytes.
 fn part_count_of(name: &str, bytes: impl AsRef<[u8]>, section: u64) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
@@ -298,8 +301,8 @@ fn a_record_longer_than_sections_is_read_once() {
     assert!(part_count_of("a.jsonl.gz", &members, members.len() as u64 / 20) > 8);
 }
 
-/// A file whose text changes to another encoding is read in sections with the same result as in one go, wherever
-/// the change is. So is a file with a single malformed character.
+/// Sections give the same result as one go for a file in which the encoding changes, wherever it changes, and for a
+/// file with a single malformed character.
 #[test]
 fn an_encoding_is_judged_once() {
     let gbk: Vec<u8> =
@@ -348,7 +351,8 @@ fn damaged_members_end_a_file() {
     }
 }
 
-/// Like [`part_count_of`], but does not compare the messages, which may give different places of damage.
+/// Reads a file in one go and in sections. Compares the documents and counts, but not the messages, because these
+/// may locate a damage differently. Returns the number of parts.
 fn part_count_without_locations(name: &str, bytes: &[u8], section: u64) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
@@ -360,7 +364,7 @@ fn part_count_without_locations(name: &str, bytes: &[u8], section: u64) -> u64 {
     tally.made
 }
 
-/// If the compressed data of a gzip member contains the bytes of other gzip members, the file is not divided there.
+/// A file is not divided at bytes that look like the start of a gzip member but lie inside another gzip member.
 #[test]
 fn a_border_that_is_none_is_not_believed() {
     let inner = gzip(&vec![b' '; 200_000], 6);

@@ -12,7 +12,7 @@ use simstore_corpus::Item;
 use simstore_io::DocumentId;
 use simstore_io::output::UnfinishedOutputs;
 
-/// Writes a part file. The file gets its name only when it is complete.
+/// Writes a part file. The file appears under its name only when it is complete.
 pub(crate) struct PartFileWriter {
     lines: ChecksummedWriter,
     /// Number of documents written, including malformed ones.
@@ -75,8 +75,8 @@ impl PartFileWriter {
         Ok(())
     }
 
-    /// Writes the last line, and gives the file its name. `section` is the outcome of the section, or `None`
-    /// for whole files.
+    /// Writes the last line, and gives the file its name. `section` is the outcome of reading the section; `None`
+    /// if the part has whole files.
     pub(crate) fn finish(mut self, section: Option<SectionEnd>) -> Result<()> {
         let (lines, rest) = (section.map(|end| end.lines), section.map(|end| end.is_end_of_file));
         let end = to_json_line(&EndLine { end: self.count, lines, rest })?;

@@ -1,5 +1,5 @@
 //! Looks up the bands of input documents in stores of similar documents. The number of documents in one look-up is
-//! adapted, so that its matches fit in memory.
+//! adapted, so that the matches of the look-up fit in memory.
 
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
@@ -11,11 +11,13 @@ use simstore_text::DocumentComparer;
 use crate::rows::SignatureRow;
 use simstore_corpus::Stage;
 
-/// Number of documents in the first look-up. It doubles from look-up to look-up as long as there are few matches.
+/// Number of documents in the first look-up. The number doubles from look-up to look-up as long as there are few
+/// matches.
 const FIRST_BATCH: usize = 64;
 /// Maximum number of documents in one look-up.
 const MAX_BATCH: usize = 1 << 12;
-/// Memory per match in bytes: the match as the store returns it, and the candidate made from it.
+/// Memory per match (a stored band near a band of an input document), in bytes. It covers the match that the store
+/// returns, and the candidate made from this match.
 const MATCH_BYTES: u64 = 64;
 /// Least value of [`CandidateLookup::max_matches`], even if that number of matches exceeds the memory.
 const MIN_MATCHES: usize = 1 << 12;
@@ -26,25 +28,26 @@ pub(crate) type SimilarStoreRef<'a> = (&'a Snapshot<u64>, &'a DocumentComparer);
 /// Input document and a stored document that may be similar: (document, (store, id)).
 pub(crate) type StoredCandidate = (u32, (u32, u64));
 
-/// Look-up of candidates in stores.
+/// Search in stores for the candidates of input documents: stored documents with a band near one of the input
+/// document's bands.
 pub(crate) struct CandidateLookup<'a> {
     stores: &'a [SimilarStoreRef<'a>],
-    /// Number of matches at which a look-up is repeated with fewer documents. A look-up of a single document
-    /// may have any number of matches.
+    /// Maximum number of matches of a look-up. A look-up with more matches is repeated with fewer documents. A
+    /// look-up of a single document may have any number of matches.
     max_matches: usize,
     stage: &'a Stage<'a>,
 }
 
 impl<'a> CandidateLookup<'a> {
-    /// Creates a look-up. Its matches take up to about `memory` bytes; the matches of a single document may take
-    /// more.
+    /// Creates the search. Its look-ups are so small that their matches take about `memory` bytes or less, but the
+    /// matches of a single document may take more.
     pub(crate) fn new(stores: &'a [SimilarStoreRef<'a>], memory: u64, stage: &'a Stage<'a>) -> Self {
         let max_matches = usize::try_from(memory / MATCH_BYTES).unwrap_or(usize::MAX).max(MIN_MATCHES);
         CandidateLookup { stores, max_matches, stage }
     }
 
-    /// Looks up all documents in batches. `visitor` gets the documents of each batch, and all their candidates,
-    /// sorted and without repetitions. Documents without features are skipped.
+    /// Looks up the documents in `rows`, in batches. `visitor` gets the documents of each batch, and all their
+    /// candidates, sorted and without repetitions. Documents without features are skipped.
     pub(crate) fn visit(
         &self,
         rows: impl Iterator<Item = Result<SignatureRow>>,
@@ -79,8 +82,8 @@ impl<'a> CandidateLookup<'a> {
         }
     }
 
-    /// Returns the candidates of the documents in `rows`. Returns `None` if there are more than `max_matches`,
-    /// unless `rows` is a single document.
+    /// Returns the candidates of the documents in `rows`. Returns `None` if there are more than `max_matches`
+    /// matches, unless `rows` is a single document.
     fn look_up(&self, rows: &[SignatureRow]) -> Result<Option<Vec<StoredCandidate>>> {
         let limit = if rows.len() == 1 { usize::MAX } else { self.max_matches };
         let candidates = Mutex::new(Vec::new());

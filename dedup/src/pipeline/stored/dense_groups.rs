@@ -3,7 +3,7 @@
 //!
 //! Such documents have too many candidates to list all pairs. Instead, a batch of input documents is compared with
 //! the union of their candidates. Each stored document in this union is read and decompressed once. Its signature
-//! tells which input documents of the batch it is a candidate of. Bitmaps of features then reject most pairs that
+//! tells for which input documents of the batch it is a candidate. Bitmaps of features then reject most pairs that
 //! are not similar, so that few feature lists are compared.
 
 use rayon::prelude::*;
@@ -20,17 +20,17 @@ use crate::pipeline::stored::pairs::{READ_BATCH, StoredMatch};
 use crate::rows::SignatureRow;
 use simstore_corpus::Stage;
 
-/// Memory for an input document in bytes, besides its features and their bitmap.
+/// Memory for an input document in a [`DenseComparison`] in bytes, besides its features and their bitmap.
 const DOCUMENT_BYTES: u64 = 256;
-/// Memory for a candidate in bytes.
+/// Memory for a candidate (a stored document) in a [`DenseComparison`], in bytes.
 const CANDIDATE_BYTES: u64 = 16;
 
-/// Batch of input documents, and the comparison with their candidates in the stores.
+/// Batch of input documents with very many candidates in stores, and the comparison with these candidates.
 pub(crate) struct DenseComparison<'a> {
     stores: &'a [SimilarStoreRef<'a>],
     min_similarity: f64,
-    /// Whether to find all stored documents that are similar to a document. If not, finds only the most similar
-    /// one.
+    /// Whether to find all stored documents that are similar to an input document. If not, only the most similar
+    /// stored document is found.
     with_all: bool,
     queries: Vec<DenseQuery>,
     bands: Vec<[u64; BANDS]>,
@@ -40,14 +40,14 @@ pub(crate) struct DenseComparison<'a> {
     bytes: u64,
 }
 
-/// Input document of a batch.
+/// Input document in a [`DenseComparison`].
 struct DenseQuery {
     document: u32,
     signature: Signature,
     features: Vec<u64>,
     bitmap: FeatureBitmap,
-    /// Number of candidates whose estimated similarity is near the threshold. Only stored documents without texts
-    /// have estimates.
+    /// Number of candidates whose estimated similarity is near the threshold. Similarities are estimated only for
+    /// stores without texts.
     near_threshold: u64,
     /// Limit that decides whether an estimated similarity counts as similar. It depends on `near_threshold`.
     estimate_limit: EstimateLimit,
@@ -60,7 +60,7 @@ impl<'a> DenseComparison<'a> {
         DenseComparison { stores, min_similarity, with_all, queries, bands, candidates, bytes: 0 }
     }
 
-    /// Adds input documents to the batch, with all their candidates. `features` returns the features of a
+    /// Adds input documents to the batch, with all their candidates. `features` returns the features of an input
     /// document in ascending order.
     pub(crate) fn add(
         &mut self,
@@ -97,11 +97,11 @@ impl<'a> DenseComparison<'a> {
         self.bytes
     }
 
-    /// Visits the matches of the batch: all similar pairs if `with_all` is set, else the most similar stored
-    /// document of each document. Then empties the batch.
+    /// Visits the matches of the batch: all similar pairs if `with_all` is set, else only the most similar stored
+    /// document of each input document. Then empties the batch.
     ///
-    /// For stores without texts, a pair is similar if the [limit](EstimateLimit) of the document accepts the
-    /// estimate. The limit depends on all candidates of the document.
+    /// For stores without texts, a pair is similar if the [limit](EstimateLimit) of the input document accepts the
+    /// estimated similarity. The limit depends on all candidates of the input document.
     pub(crate) fn compare(
         &mut self,
         stage: &Stage<'_>,
@@ -152,8 +152,8 @@ impl<'a> DenseComparison<'a> {
         comparer.documents(snapshot, &ids)
     }
 
-    /// Visits the indexes of the input documents that a stored document is a candidate of, judged by the
-    /// distance of bands. For stores with texts, the distance of the whole signatures is limited as well.
+    /// Returns the indexes in the batch of the input documents that have `stored` as a candidate: one of their bands
+    /// is near a band of `stored`. For stores with texts, the distance of the whole signatures is limited as well.
     fn candidate_queries(&self, store: u32, stored: &StoredDocument) -> impl Iterator<Item = usize> {
         let settings = self.stores[store as usize].1.settings();
         let total = if settings.has_texts() { settings.signature_distance() } else { u32::MAX };
@@ -174,15 +174,16 @@ impl<'a> DenseComparison<'a> {
         })
     }
 
-    /// Returns the indexes of the input documents whose estimated similarity to a stored document is near the
-    /// threshold.
+    /// Returns the indexes in the batch of the input documents whose estimated similarity to a stored document is
+    /// near the threshold.
     fn near(&self, store: u32, stored: &StoredDocument) -> Vec<usize> {
         let is_near =
             |&at: &usize| stored.signature.is_near(&self.queries[at].signature, self.min_similarity);
         self.candidate_queries(store, stored).filter(is_near).collect()
     }
 
-    /// Returns the input documents that are similar to a stored document: the index of each one, and the match.
+    /// Returns the input documents that are similar to a stored document: the index of each one in the batch, and
+    /// the match.
     fn similar(&self, store: u32, stored: &StoredDocument) -> Result<Vec<(usize, StoredMatch)>> {
         let (snapshot, comparer) = self.stores[store as usize];
         let (mut similar, mut stored_features) = (Vec::new(), None);
@@ -216,8 +217,8 @@ impl<'a> DenseComparison<'a> {
     }
 }
 
-/// Kernel that compares the signature `one` with up to 64 signatures of `others`. The result has one bit for each
-/// of the others: whether it is a candidate.
+/// Kernel that compares the signature `one` with up to 64 signatures in `others`. The result has one bit for each
+/// signature in `others`: whether it forms a candidate with `one`.
 struct RuleFilter<'a> {
     rule: CandidateRule,
     one: &'a [u64; BANDS],

@@ -13,13 +13,13 @@ use crate::rows::{ScoreWithError, StoredMatchRow, StoredRow};
 use simstore_corpus::Stage;
 use simstore_corpus::spill::{RowCursor, Rows};
 
-/// (Unique document, (distance in bits, stored fingerprint near it)).
+/// Unique document and a stored fingerprint near it: (unique document, (distance in bits, stored fingerprint)).
 type UniqueNeighborRow = (u32, (u32, StoredRow));
 
 impl Pipeline<'_> {
-    /// Returns the stored fingerprints near unique documents, and the unique documents that a stored fingerprint
-    /// represents. If a stored fingerprint is near a unique document, it represents all documents that `edges`
-    /// connect with that document.
+    /// Returns the stored fingerprints near unique documents, and the unique documents that stored fingerprints
+    /// represent. A stored fingerprint near a unique document represents this document and all documents that
+    /// `edges` connect with it.
     pub(crate) fn near_stored(
         &self,
         near: &FingerprintNeighbors,
@@ -60,9 +60,9 @@ impl Pipeline<'_> {
     }
 
     /// Creates the result of [`Pipeline::near_stored`]: converts rows of unique documents to rows of documents.
-    /// `neighbors` has the stored fingerprints near each unique document. `nearest` has the nearest stored
-    /// fingerprint of each component, which is identified by its best document. `firsts` has the best document
-    /// of the component of each other document.
+    /// `neighbors` has the stored fingerprints near each unique document. `firsts` has rows (unique document, best
+    /// document of its component). `nearest` has rows (best document of a component, stored fingerprint nearest to
+    /// the component).
     fn stored_matches(
         &self,
         neighbors: &Rows<UniqueNeighborRow>,

@@ -31,14 +31,15 @@ pub(crate) struct StoredMatch {
     pub(crate) estimate: SimilarityEstimate,
 }
 
-/// Match, and the distance in bits of the signatures of its two documents.
+/// Match of two documents, and the Hamming distance of their signatures in bits.
 type ScoredMatch = (StoredMatch, u32);
 
-/// Returns the similar pairs among `candidates`, sorted by document, then by descending similarity, store and
-/// id. `candidates` must be sorted, and contain all candidates of each of its documents.
+/// Returns the similar pairs among `candidates`, sorted by input document, then by descending similarity, store and
+/// id. `candidates` must be sorted. If it has a candidate of an input document, it must have all of them.
 ///
-/// For stores without texts, a pair is similar if its estimate is within the [limit](EstimateLimit) for all
-/// candidates of the document. The features of a batch of documents take about `memory` bytes.
+/// For stores without texts, a pair is similar if the [limit](EstimateLimit) accepts its estimated similarity. The
+/// limit depends on all candidates of the input document. Input documents are compared in batches whose features
+/// take about `memory` bytes.
 pub(crate) fn compare(
     stores: &[SimilarStoreRef<'_>],
     candidates: &[StoredCandidate],
@@ -81,13 +82,13 @@ pub(crate) fn compare(
     Ok(matches)
 }
 
-/// Input document that is compared.
+/// Input document that is compared with stored documents.
 struct QueryText {
     signature: Signature,
     features: Vec<u64>,
 }
 
-/// Comparison of a batch of pairs.
+/// Comparison of a batch of candidates: pairs of an input document and a stored document.
 struct PairComparison<'a> {
     stores: &'a [SimilarStoreRef<'a>],
     texts: &'a HashMap<u32, QueryText>,
@@ -98,7 +99,8 @@ struct PairComparison<'a> {
 }
 
 impl PairComparison<'_> {
-    /// Compares the pairs ((store, id), input document) of one store, in order of the stored documents.
+    /// Compares the candidates ((store, id), input document) in `pairs`, which are of one store, in order of the
+    /// stored documents.
     fn compare(&mut self, pairs: &[((u32, u64), u32)], stage: &Stage<'_>) -> Result<()> {
         let by_document: Vec<&[((u32, u64), u32)]> = pairs.chunk_by(|a, b| a.0 == b.0).collect();
         for batch in by_document.chunks(READ_BATCH) {

@@ -1,8 +1,8 @@
 //! Search for similar documents in the reference stores.
 //!
-//! A document with few candidates has them written to a list. A document may have very many candidates, for
-//! example if the store has thousands of pages of the same template. Such a *dense* document is looked up again
-//! when it is compared, so its candidates are never written to a list.
+//! If an input document has few candidates, they are written to a list. But a document may have very many
+//! candidates, for example if the store has thousands of pages of the same template. Such a *dense* document is
+//! looked up again when it is compared, so its candidates are never written to a list.
 
 use simstore::Result;
 
@@ -16,14 +16,15 @@ use crate::workspace::Workspace;
 use simstore_corpus::Stage;
 use simstore_corpus::spill::{RowCursor, Rows, RowsIter, Sorter};
 
-/// Maximum number of candidates of a document that are written to the list. A document with more is dense.
+/// Maximum number of candidates of a document that are written to a list. A document with more candidates is looked
+/// up again when it is compared.
 pub(crate) const MAX_LISTED_CANDIDATES: usize = 64;
-/// Least number of listed pairs that are compared in one batch, except in the last one.
+/// Least number of listed candidates in a batch that is compared. Only the last batch may have fewer.
 const MIN_PAIR_BATCH: usize = 1 << 12;
 
 /// Documents with candidates in the stores.
 pub(crate) struct StoredCandidates {
-    /// Candidates of the documents that have few candidates, sorted.
+    /// Candidates of the documents with at most [`MAX_LISTED_CANDIDATES`] candidates, sorted.
     listed: Rows<StoredCandidate>,
     /// Documents with more than [`MAX_LISTED_CANDIDATES`] candidates, sorted.
     dense: Rows<u32>,
@@ -32,8 +33,8 @@ pub(crate) struct StoredCandidates {
 }
 
 impl StoredCandidates {
-    /// Visits all documents with candidates, in ascending order. An item is the index of the document twice, in
-    /// the corpus and in the feature file, as [`FeatureReader::features`] takes it.
+    /// Visits all documents with candidates, in ascending order. Each item has the index of the document twice,
+    /// because [`FeatureReader::features`] expects an index in the corpus and an index in the feature file.
     ///
     /// [`FeatureReader::features`]: crate::pipeline::features::FeatureReader::features
     pub(crate) fn documents(&self) -> Result<impl Iterator<Item = Result<(u64, u32)>> + '_> {
@@ -59,7 +60,7 @@ impl StoredCandidates {
     }
 }
 
-/// Looks up the candidates of all documents in the stores.
+/// Looks up the candidates of all input documents in the stores: stored documents that may be similar.
 pub(crate) fn look_up(
     signatures: &Rows<SignatureRow>,
     stores: &[SimilarStoreRef<'_>],
@@ -80,14 +81,14 @@ pub(crate) fn look_up(
     Ok(StoredCandidates { listed: listed.finish()?, dense: dense.finish()?, count })
 }
 
-/// Inputs of the comparison with stored documents.
+/// Comparison of input documents with their candidates in the reference stores.
 pub(crate) struct StoreComparison<'a> {
     pub(crate) stores: &'a [SimilarStoreRef<'a>],
-    /// Index of each store in `stores` among all reference stores.
+    /// For each store in `stores`: its index among all reference stores of the run.
     pub(crate) numbers: &'a [u32],
     pub(crate) min_similarity: f64,
-    /// Whether to return all stored documents that are similar to a document. If not, returns only the most
-    /// similar one.
+    /// Whether to return all stored documents that are similar to an input document. If not, only the most similar
+    /// stored document is returned.
     pub(crate) with_all: bool,
     pub(crate) workspace: &'a Workspace,
 }
@@ -105,8 +106,8 @@ fn row(found: StoredMatch) -> StoredMatchKey {
 }
 
 impl StoreComparison<'_> {
-    /// Compares documents with their candidates. `features` must have the documents' features if a store has
-    /// texts.
+    /// Compares input documents with their candidates, and returns the similar pairs. If a store has texts,
+    /// `features` must have the features of all input documents with candidates.
     pub(crate) fn compare(
         &self,
         candidates: &StoredCandidates,

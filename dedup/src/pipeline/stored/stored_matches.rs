@@ -10,15 +10,16 @@ use simstore_corpus::spill::{Rows, Sorter};
 /// All matches in the reference stores.
 #[derive(Debug)]
 pub(crate) struct StoredMatches {
-    /// Pairs of an input document and a stored document near it, sorted by input document, the nearest first.
-    /// If the run does not list pairs, only the nearest stored document of each input document.
+    /// Pairs of an input document and a stored document near it. They are sorted by input document; the nearest
+    /// stored document is first. If the run does not list pairs, each input document has only this nearest one.
     pub(crate) near: Rows<StoredMatchRow>,
-    /// Stored documents that represent clusters. Rows of other tables refer to them by their indexes in this one.
+    /// Stored documents that represent clusters. A [`StoredAssignmentRow`] refers to a stored document by its index
+    /// in these rows.
     pub(crate) representatives: Rows<StoredRow>,
-    /// Input documents whose cluster is represented by a stored document, each with that stored document. In
-    /// document order.
+    /// Input documents in clusters that a stored document represents, each with this stored document. In document
+    /// order.
     pub(crate) assignments: Rows<StoredAssignmentRow>,
-    /// Whether similarities may be estimates, because a store has no texts.
+    /// Whether similarities in the rows may be estimates, because a store has no texts.
     pub(crate) is_estimated: bool,
 }
 
@@ -32,7 +33,8 @@ impl StoredMatches {
         StoredMatches { near, representatives, assignments: Rows::Memory(Vec::new()), is_estimated: false }
     }
 
-    /// Creates the result from near pairs and from stored representatives, which get their indexes here.
+    /// Creates the result from near pairs and from stored representatives. Gives each stored representative its
+    /// index.
     pub(crate) fn new(
         near: Rows<StoredMatchRow>,
         represented: Sorter<StoredRepresentativeRow>,
