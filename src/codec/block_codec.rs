@@ -8,9 +8,9 @@ use crate::fingerprint::Fingerprint;
 use crate::format;
 use crate::huffman::HuffmanCode;
 
-/// Constants of a codec. All its tables share them.
+/// Constants of a codec, the same for all its tables.
 pub(crate) struct CodecSpec {
-    /// Number that stands for the codec in files.
+    /// Number that identifies the codec in files.
     pub(super) number: u8,
     pub(super) name: &'static str,
     /// Format version of the codec's tables.
@@ -19,8 +19,9 @@ pub(crate) struct CodecSpec {
     pub(crate) has_code: bool,
     /// Returns the number of Huffman symbols for fingerprints of the given width in bits.
     pub(crate) alphabet_size: fn(u32) -> usize,
-    /// Default number of fingerprints from one restart point to the next: in tables with fewer than
-    /// [`format::LARGE_TABLE_FINGERPRINTS`] fingerprints, and in larger ones. `None` if the codec has no restart points.
+    /// Default number of fingerprints from one restart point (a fingerprint where decoding can start) to the next.
+    /// The first value is for tables with fewer than [`format::LARGE_TABLE_FINGERPRINTS`] fingerprints, the second
+    /// for larger ones. `None` if the codec has no restart points.
     pub(super) default_spans: Option<[u16; 2]>,
     /// Default block sizes in bytes, for fingerprints of 64 and of 128 bits.
     pub(super) default_block_sizes: [u32; 2],
@@ -30,10 +31,11 @@ pub(crate) struct CodecSpec {
 /// Constants of a codec for the cost model (`plan/cost_model.rs`).
 #[derive(Clone, Copy)]
 pub(crate) struct CodecCosts {
-    /// Mean number of bits for one of n random fingerprints, minus (the width of a fingerprint - log2 n). Block headers
-    /// and directories are not included.
+    /// Mean size in bits of a fingerprint in a table of n random fingerprints, minus the size that depends on n:
+    /// the width of a fingerprint less log2 n. Block headers and directories are not included.
     pub(crate) bits: f64,
-    /// Time of a probe up to the start of decoding, in nanoseconds, if all memory that it reads is in the cache.
+    /// Time in nanoseconds of a probe (the look-up of one prefix in a table) up to the start of decoding, if all
+    /// memory that it reads is in the cache.
     pub(crate) probe: f64,
     /// Time to decode one fingerprint and compare it, in nanoseconds.
     pub(crate) decode: f64,
@@ -47,8 +49,9 @@ pub(crate) struct CodecCosts {
 pub(crate) trait CodecKind: Sized {
     const SPEC: CodecSpec;
 
-    /// Creates the codec of one table. A codec without a Huffman code ignores `code`; a codec without restart points ignores
-    /// `span`.
+    /// Creates the codec of one table. A codec without a Huffman code ignores `code`. A codec without restart
+    /// points (fingerprints where decoding can start) ignores `span`, the number of fingerprints from one restart
+    /// point to the next.
     fn new(code: &HuffmanCode, span: u16, block_size: u32) -> Self;
 }
 
@@ -65,11 +68,11 @@ pub(super) const NONCONFORMING_BLOCK: Damage =
 
 /// The operations of a codec on one block.
 ///
-/// Fingerprints are strictly ascending. The bytes of a block to read are not trusted: for arbitrary bytes a method returns an
-/// error or wrong fingerprints, but never panics, and takes no longer than for a sound block.
+/// Fingerprints are strictly ascending. The methods that read a block do not trust its bytes: for arbitrary bytes
+/// they return an error or wrong fingerprints, but never panic, and take no longer than for a valid block.
 pub(crate) trait BlockCodec<F: Fingerprint>: Sized {
-    /// Counts the symbol of fingerprint `next`. `recent` has the fingerprints before it; the last one is its predecessor. A
-    /// codec without a Huffman code counts nothing.
+    /// Counts, in `histogram`, the Huffman symbol that codes `next`. `recent` has the fingerprints before `next`;
+    /// the last one is its predecessor. A codec without a Huffman code counts nothing.
     fn count(recent: &[F], next: F, histogram: &mut SymbolHistogram);
 
     /// Returns how many of `fingerprints`, from the first one on, fit in a block of `bytes` bytes: at least one.
@@ -83,8 +86,9 @@ pub(crate) trait BlockCodec<F: Fingerprint>: Sized {
     /// from it.
     fn check(&self, block: &[u8], fingerprints: &[F]) -> Result<(), Damage>;
 
-    /// Returns the coding of each fingerprint of a block. It is `None` for restart points, and for all fingerprints if the
-    /// codec has no Huffman code. `fingerprints`, strictly ascending, were decoded from the block.
+    /// Returns the coding of each fingerprint of a block. The coding is `None` for restart points (fingerprints
+    /// where decoding can start), and for all fingerprints if the codec has no Huffman code. `fingerprints`,
+    /// strictly ascending, were decoded from the block.
     fn codings(&self, _: &[u8], fingerprints: &[F]) -> Result<Vec<Option<Coding>>, Damage> {
         Ok(vec![None; fingerprints.len()])
     }
@@ -99,8 +103,9 @@ pub(crate) trait BlockCodec<F: Fingerprint>: Sized {
     /// the first line of the block. `last` is the block's last fingerprint.
     fn prefetch_for_locate(&self, block: &[u8], low: F, last: F) -> Result<(), Damage>;
 
-    /// Returns the position where [`BlockCodec::visit_from`] starts to decode for `range`. `last` is the block's last
-    /// fingerprint. Returns `None` if the block is already known to have no fingerprint in the range.
+    /// Returns the position where [`BlockCodec::visit_from`] starts to decode for `range`. `last` is the block's
+    /// last fingerprint. Returns `None` if it is clear without decoding that the block has no fingerprint in the
+    /// range.
     fn locate(&self, block: &[u8], range: FingerprintRange<F>, last: F) -> Result<Option<ScanStart>, Damage>;
 
     /// Calls `visitor` with each fingerprint that lies in both `range` and `ball`, in ascending order. The arguments of
@@ -119,7 +124,8 @@ pub(crate) trait BlockCodec<F: Fingerprint>: Sized {
 /// The position in a block where a look-up starts to decode.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ScanStart {
-    /// Index of a span in the block. For `elias-fano`, a bit position in the block's upper bits.
+    /// Index of a span (a sequence of fingerprints that is decoded from its start) in the block. For `elias-fano`,
+    /// a bit position in the block's upper bits.
     pub(crate) index: u32,
     /// Offsets in the block of the first and the last byte that the look-up reads next.
     pub(crate) bytes: (u32, u32),
@@ -132,7 +138,7 @@ pub(crate) struct FingerprintRange<F> {
     pub(crate) high: F,
 }
 
-/// The fingerprints within a distance of a query.
+/// The fingerprints within a Hamming distance of a query.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HammingBall<F> {
     pub(crate) query: F,
@@ -153,7 +159,8 @@ impl<F: Fingerprint> HammingBall<F> {
 pub(crate) struct BlockHeader<F> {
     /// Number of fingerprints, at least 1.
     pub(crate) count: usize,
-    /// Width in bits of the lower part of a fingerprint (`elias-fano`) or of a restart point (other codecs).
+    /// Width in bits of the lower part of a fingerprint (`elias-fano`), or of a restart point, the first
+    /// fingerprint of a span (other codecs).
     pub(crate) width: u32,
     pub(crate) first: F,
 }

@@ -1,8 +1,10 @@
-//! The delta codecs `first-difference` and `gap`. They share all code except the step from one fingerprint to the next.
+//! The delta codecs `first-difference` and `gap`. They share all code except the step from one fingerprint to the
+//! next.
 //!
-//! A fingerprint is coded by a code word and a *tail* ([`DeltaCodec`]). The code words of a span run forward from its start,
-//! the tails backward from its end. The code words of a span are decoded first, several with each table look-up. Then the
-//! positions of all tails are known, so reading one tail does not depend on another.
+//! A fingerprint is coded by a code word and a *tail* ([`DeltaCodec`]). The code words of a span (a sequence of
+//! fingerprints that is decoded from its start) run forward from the span's start, the tails backward from its
+//! end. The code words of a span are decoded first, several with each table look-up. Then the positions of all
+//! tails are known, so reading one tail does not depend on another.
 
 use std::iter;
 
@@ -18,13 +20,13 @@ use crate::format;
 use crate::huffman::{EMPTY_SYMBOLS, HuffmanCode, HuffmanDecoder, SymbolBuffer};
 use crate::simd::{TailGroup8, TailGroup8Matches, has_fast_group8};
 
-/// A delta codec with the Huffman code of one table. If `ADDS` is true, it is `gap`; otherwise it is `first-difference`, the
-/// codec of the paper.
+/// A delta codec with the Huffman code of one table. If `ADDS` is true, it is `gap`; otherwise it is
+/// `first-difference`, the codec of the paper by Manku, Jain and Das Sarma.
 ///
-/// - In `first-difference`, the *coded bit* is the first bit that differs from the predecessor. The *tail* is the bits of the
-///   fingerprint after the coded bit.
-/// - In `gap`, the coded bit is the top bit of the gap: the numeric difference to the predecessor. The tail is the bits of
-///   the gap after the coded bit.
+/// - In `first-difference`, the *coded bit* is the first bit that differs from the predecessor. The *tail*
+///   consists of the bits of the fingerprint after the coded bit.
+/// - In `gap`, the coded bit is the top bit of the gap: the numeric difference to the predecessor. The tail
+///   consists of the bits of the gap after the coded bit.
 ///
 /// The Huffman-coded symbol is the length of the tail in bits.
 #[derive(Debug)]
@@ -32,7 +34,7 @@ pub(crate) struct DeltaCodec<const ADDS: bool> {
     code: HuffmanCode,
     decoder: HuffmanDecoder,
     spans: SpanLayout,
-    /// Number of refills of the bit buffer after which all code words of a span are decoded, in almost all cases.
+    /// Number of refills of the bit buffer that almost always suffice to decode all code words of a span.
     refills: usize,
 }
 
@@ -41,7 +43,7 @@ pub(crate) type FirstDifference = DeltaCodec<false>;
 /// Codes the position of the top bit of the numeric difference to the predecessor, then the bits after it.
 pub(crate) type Gap = DeltaCodec<true>;
 
-/// Number of spans whose code words are decoded at the same time.
+/// Number of spans (sequences of fingerprints) whose code words are decoded at the same time.
 const INTERLEAVED_SPANS: usize = 2;
 
 impl<const ADDS: bool> CodecKind for DeltaCodec<ADDS> {
@@ -56,7 +58,8 @@ impl<const ADDS: bool> CodecKind for DeltaCodec<ADDS> {
         costs: CodecCosts { bits: if ADDS { 1.54 } else { 3.42 }, probe: 100.0, decode: 2.6, miss: 1.6 },
     };
 
-    /// Creates the codec of one table. `span` is 1 to [`format::MAX_SPAN`].
+    /// Creates the codec of one table. `span`, the number of fingerprints from one restart point to the next, is 1
+    /// to [`format::MAX_SPAN`].
     fn new(code: &HuffmanCode, span: u16, block_size: u32) -> Self {
         let (decoder, spans) = (HuffmanDecoder::new(code), SpanLayout::new(span, block_size));
         let refills = decoder.expected_refills(spans.span_len - 1);
@@ -65,15 +68,16 @@ impl<const ADDS: bool> CodecKind for DeltaCodec<ADDS> {
 }
 
 impl<const ADDS: bool> DeltaCodec<ADDS> {
-    /// Returns the symbol of `next` after `previous`: the length of the tail, in bits.
+    /// Returns the Huffman symbol that codes `next` relative to its predecessor, `previous`: the number of bits
+    /// after the coded bit.
     #[inline]
     pub(super) fn symbol<F: Fingerprint>(previous: F, next: F) -> u32 {
         let difference = if ADDS { next.wrapping_sub(previous) } else { previous ^ next };
         F::BITS - 1 - difference.leading_zeros()
     }
 
-    /// Reads all fingerprints of a span into `values`. Its code words have been decoded: `tails` has the length of each tail
-    /// in bits.
+    /// Decodes all fingerprints of a span into `values`. The code words of the span have been decoded before:
+    /// `tails` has the length of each tail in bits. The span lies between bits `start` and `end` of the block.
     #[inline(always)]
     fn read_tails<F: Fingerprint>(
         &self,
@@ -102,13 +106,15 @@ impl<const ADDS: bool> DeltaCodec<ADDS> {
         Ok(())
     }
 
-    /// Returns the size in bits of the code words and the tails of a span.
+    /// Returns the size in bits of a span's coded fingerprints: code words and tails. The first fingerprint of the
+    /// span is not included.
     fn data_bits<F: Fingerprint>(&self, span: &[F]) -> usize {
         let symbols = span.windows(2).map(|pair| Self::symbol(pair[0], pair[1]));
         symbols.map(|len| (self.code.length(len) + len) as usize).sum()
     }
 
-    /// Writes a span: the code words forward from bit `word` of a block, the tails backward from bit `tail`.
+    /// Writes the coded fingerprints of a span: the code words forward from bit `word` of a block, and the tails
+    /// (the bits after each coded bit) backward from bit `tail`.
     fn write_span<F: Fingerprint>(&self, span: &[F], block: &mut [u8], (mut word, mut tail): (usize, usize)) {
         for pair in span.windows(2) {
             let len = Self::symbol(pair[0], pair[1]);
@@ -121,7 +127,8 @@ impl<const ADDS: bool> DeltaCodec<ADDS> {
     }
 }
 
-/// Reads the tails of a span, from its end backward.
+/// Decodes the fingerprints of a span whose code words have been decoded. Reads the tails (the bits after each
+/// coded bit) from the end of the span backward.
 struct TailReader<'a, F, const ADDS: bool> {
     block: &'a [u8],
     position: usize,
@@ -129,7 +136,8 @@ struct TailReader<'a, F, const ADDS: bool> {
 }
 
 impl<F: Fingerprint, const ADDS: bool> TailReader<'_, F, ADDS> {
-    /// Moves to the next fingerprint and returns it. Its tail is the low `len` bits of `field`.
+    /// Decodes the next fingerprint and returns it. The low `len` bits of `field` are its tail: the bits after the
+    /// coded bit.
     #[inline(always)]
     fn apply(&mut self, len: u32, field: F) -> F {
         // Only the last operations of each variant wait for the predecessor. Without `ADDS`, the coded bit of the
@@ -140,7 +148,7 @@ impl<F: Fingerprint, const ADDS: bool> TailReader<'_, F, ADDS> {
         self.value
     }
 
-    /// Returns the next fingerprint, with a tail of at most [`bits::MAX_SHORT_BITS`] bits.
+    /// Decodes the next fingerprint. Its tail has `len` bits, at most [`bits::MAX_SHORT_BITS`].
     #[inline(always)]
     fn next_short(&mut self, len: u8) -> F {
         self.position = self.position.wrapping_sub(usize::from(len));
@@ -148,7 +156,7 @@ impl<F: Fingerprint, const ADDS: bool> TailReader<'_, F, ADDS> {
         self.apply(u32::from(len) % F::BITS, field)
     }
 
-    /// Returns the next fingerprint, with a tail of any length.
+    /// Decodes the next fingerprint. Its tail has `len` bits, with no maximum.
     #[inline(always)]
     fn next(&mut self, len: u8) -> F {
         if u32::from(len) <= bits::MAX_SHORT_BITS {
@@ -159,9 +167,9 @@ impl<F: Fingerprint, const ADDS: bool> TailReader<'_, F, ADDS> {
         self.apply(len, bits::read_long(self.block, self.position, len))
     }
 
-    /// Decodes the next fingerprints, at most eight. `lengths` has the length of each of their tails, and then seven bytes
-    /// without a meaning. Returns `None` if a tail is longer than [`TailGroup8::MAX_TAIL_BITS`], or if the block has too few
-    /// bytes.
+    /// Decodes the next fingerprints, at most eight, and compares them with `range` and `ball`. `lengths` has the
+    /// length in bits of each of their tails, followed by seven bytes that are ignored. Returns `None` if a tail
+    /// is longer than [`TailGroup8::MAX_TAIL_BITS`], or if the block has too few bytes.
     #[inline(always)]
     fn decode_group8(
         &mut self,

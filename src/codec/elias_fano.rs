@@ -38,8 +38,9 @@ impl CodecKind for EliasFano {
     }
 }
 
-/// Returns the width of the lower bits that makes a block smallest, and the size of the block's upper and lower bits, in bits.
-/// The block has `count` fingerprints after the first. `last` is the last fingerprint minus the first.
+/// Returns the width of the lower bits with which a block is smallest, and the total size of the block's upper and
+/// lower bits. Both are in bits. The block has `count` fingerprints after the first. `last` is the last
+/// fingerprint minus the first.
 fn best_width<F: Fingerprint>(count: usize, last: F) -> (u32, usize) {
     let bits = |width: u32| {
         // The upper bits would be too long for any block: the width is far too small.
@@ -94,9 +95,9 @@ impl<'a, F: Fingerprint> EliasFanoBlock<'a, F> {
         (self.block.len() * 8).wrapping_sub(i * self.header.width as usize)
     }
 
-    /// Returns the offsets in the block of the first and the last byte of lower bits that a look-up probably reads.
-    /// The look-up starts at fingerprint `i`, and its range covers `zeros` zeros of the upper bits. Assumes one
-    /// fingerprint for each zero.
+    /// Returns the part of the lower bits that a look-up probably reads, as the offsets in the block of its first
+    /// and its last byte. The look-up starts at fingerprint `i`, and its range covers `zeros` zeros of the upper
+    /// bits. The block is assumed to have one fingerprint for each zero.
     #[inline(always)]
     fn lower_bytes(&self, i: usize, zeros: u64) -> (u32, u32) {
         let last = self.header.count.min(i + zeros.min(self.header.count as u64) as usize);
@@ -115,7 +116,8 @@ impl<'a, F: Fingerprint> EliasFanoBlock<'a, F> {
         self.header.first.wrapping_add(F::from_u64(upper as u64) << width | lower)
     }
 
-    /// Returns 64-bit word `i` from the start of the upper bits. Bits after the end of the upper bits have no meaning.
+    /// Returns the 64-bit word with the index `i`, counted from the start of the upper bits. Bits after the end of
+    /// the upper bits have no meaning.
     #[inline(always)]
     fn word(&self, i: usize) -> u64 {
         match self.words.get(i) {
@@ -124,15 +126,17 @@ impl<'a, F: Fingerprint> EliasFanoBlock<'a, F> {
         }
     }
 
-    /// Returns the upper part of a value that is at least the first fingerprint, as a number of zeros. It may exceed the number
-    /// of zeros in the block.
+    /// Returns the upper part of `value`: the number of zeros that precede a fingerprint with this value in the
+    /// upper bits. `value` must be at least the block's first fingerprint. The result may exceed the number of
+    /// zeros in the block.
     #[inline(always)]
     fn zeros_before(&self, value: F) -> u64 {
         let upper = value.wrapping_sub(self.header.first) >> self.header.width;
         if F::BITS > 64 && upper.high_u64() > 0 { u64::MAX } else { upper.low_u64() }
     }
 
-    /// Returns the position after the first `zeros` zeros of the upper bits; `None` if the block has fewer zeros.
+    /// Returns the bit position after the first `zeros` zeros of the upper bits, or `None` if the block has fewer
+    /// zeros.
     #[inline(always)]
     fn position_after_zeros(&self, zeros: u64) -> Option<usize> {
         if zeros >= self.upper_len as u64 {
@@ -163,8 +167,9 @@ impl<'a, F: Fingerprint> EliasFanoBlock<'a, F> {
         (at < self.upper_len).then_some(at)
     }
 
-    /// Finds a zero of the upper bits: number `left`, counted from 1 at the start of word `i`. Returns the inverse of the word
-    /// that contains the zero, the bit position of this word, and the number of the zero counted from the word's start.
+    /// Finds a zero of the upper bits: number `left`, counted from 1 at the start of word `i`. Returns the bitwise
+    /// complement of the word that contains the zero, the bit position of this word, and the number of the zero
+    /// counted from the word's start.
     #[inline(always)]
     fn find_word_of_zero(&self, mut i: usize, mut left: u32) -> (u64, usize, u32) {
         loop {
@@ -180,12 +185,12 @@ impl<'a, F: Fingerprint> EliasFanoBlock<'a, F> {
     }
 }
 
-/// Number of words at the start of the upper bits whose zeros are counted without a branch.
+/// Number of 64-bit words at the start of the upper bits whose zeros are counted without a branch.
 const UNROLLED_WORDS: usize = 4;
 
-/// A position in the upper bits. Each one bit represents a fingerprint. The number of ones up to and including this
-/// bit is the fingerprint's index in the block: the first fingerprint, index 0, has no bit. The number of zeros
-/// before the bit is the fingerprint's upper part.
+/// A position in the upper bits. Each set bit represents a fingerprint. The number of set bits up to and including
+/// this bit is the fingerprint's index in the block: the first fingerprint, index 0, has no bit. The number of
+/// zeros before the bit is the fingerprint's upper part.
 #[derive(Clone, Copy)]
 struct UpperPosition {
     at: usize,
@@ -196,7 +201,8 @@ struct UpperPosition {
 }
 
 impl<F: Fingerprint> EliasFanoBlock<'_, F> {
-    /// Decodes fingerprints from a position on. Stops after `most` fingerprints, or at an upper part above `last`.
+    /// Decodes fingerprints from a position on. Stops after `most` fingerprints, or at a fingerprint whose upper
+    /// part is greater than `last`.
     ///
     /// Calls `visitor` with each decoded fingerprint in `ball`: its index in the block, and its value. Returns the position
     /// after the last decoded fingerprint, or `None` if no further fingerprint has an upper part of at most `last`.
@@ -247,7 +253,8 @@ impl<F: Fingerprint> EliasFanoBlock<'_, F> {
         ball: HammingBall<F>,
         visitor: &mut impl FnMut(usize, F),
     ) {
-        /// Number of bits that one load contains from any bit position on.
+        /// Number of bits that one load of 64 bits always contains from the wanted bit on, wherever this bit is in
+        /// its byte.
         const WINDOW: usize = 57;
         let UpperPosition { mut at, mut zeros, mut ones } = from;
         let width = self.header.width;

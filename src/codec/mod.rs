@@ -53,7 +53,7 @@ macro_rules! codecs {
                 }
             }
 
-            /// Counts the symbol of one fingerprint; see [`BlockCodec::count`].
+            /// Counts the Huffman symbol that codes one fingerprint; see [`BlockCodec::count`].
             #[inline]
             fn count<F: Fingerprint>(self, recent: &[F], next: F, histogram: &mut SymbolHistogram) {
                 match self {
@@ -69,7 +69,7 @@ macro_rules! codecs {
         }
 
         impl AnyCodec {
-            /// `code`, `span` and `block_size` come from the table's header.
+            /// Creates the codec of a table. `code`, `span` and `block_size` come from the table's header.
             pub(crate) fn new(codec: Codec, code: &HuffmanCode, span: u16, block_size: u32) -> AnyCodec {
                 match codec {
                     $(Codec::$name => AnyCodec::$name(<$codec>::new(code, span, block_size)),)*
@@ -87,8 +87,8 @@ macro_rules! codecs {
             }
         })*
 
-        /// Evaluates a generic expression with the concrete codec of a table. So the enum is matched once, before any loop in
-        /// the expression.
+        /// Evaluates an expression with the concrete codec type of a table. So the codec is matched once, before
+        /// any loop in the expression.
         macro_rules! with_codec {
             ($d any:expr, $d codec:ident => $d call:expr) => {
                 match $d any {
@@ -102,14 +102,15 @@ macro_rules! codecs {
 // A new codec needs one entry here and one file.
 codecs! {
     $
-    /// The codec of the paper: Huffman code of the position of the first bit that differs from the predecessor, then
-    /// the bits after it.
+    /// The codec of the paper by Manku, Jain and Das Sarma: Huffman code of the position of the first bit that
+    /// differs from the predecessor, then the bits after it.
     #[default]
     FirstDifference: FirstDifference,
     /// Huffman code of the position of the top bit of the difference to the predecessor, then the bits
     /// after it. Gives the smallest tables of random fingerprints.
     Gap: Gap,
-    /// Elias-Fano code for each block: look-ups go straight to their range and decode nothing before it.
+    /// Elias-Fano code for each block: a look-up goes straight to the fingerprints that it needs, and decodes none
+    /// before them.
     EliasFano: EliasFano,
     /// If few bits differ from an earlier fingerprint: Huffman code of the number of these bits and of the first one's
     /// position, then the positions of the others. Otherwise like [`Codec::Gap`]. Gives the smallest tables if many
@@ -130,15 +131,16 @@ impl Codec {
         self.spec().default_block_sizes[usize::from(bits > 64)]
     }
 
-    /// Default number of fingerprints from one restart point to the next, for a table of `fingerprints` fingerprints. `None` if
-    /// the codec has no restart points.
+    /// Default number of fingerprints from one restart point (a fingerprint where decoding can start) to the next,
+    /// for a table of `fingerprints` fingerprints. `None` if the codec has no restart points.
     pub(crate) fn default_span(self, fingerprints: u64) -> Option<u16> {
         self.spec()
             .default_spans
             .map(|spans| spans[usize::from(fingerprints >= format::LARGE_TABLE_FINGERPRINTS)])
     }
 
-    /// Whether the codec's blocks have restart points.
+    /// Whether the codec's blocks are divided into spans: sequences of fingerprints that are decoded from their
+    /// start.
     pub(crate) fn has_spans(self) -> bool {
         self.spec().default_spans.is_some()
     }
@@ -153,12 +155,12 @@ impl Codec {
         (self.spec().alphabet_size)(bits)
     }
 
-    /// Number that stands for the codec in files.
+    /// Number that identifies the codec in files.
     pub(crate) fn number(self) -> u8 {
         self.spec().number
     }
 
-    /// Returns the codec that `number` stands for in a file.
+    /// Returns the codec that `number` identifies in a file, or an error if the number is unknown.
     pub(crate) fn from_number(number: u8) -> Result<Codec, Damage> {
         Codec::ALL.into_iter().find(|codec| codec.number() == number).ok_or(Damage::Field {
             name: "codec",
@@ -187,9 +189,9 @@ impl FromStr for Codec {
     }
 }
 
-/// The codec type of one variant of [`AnyCodec`].
+/// A codec type that is a variant of [`AnyCodec`].
 pub(crate) trait CodecVariant: Sized {
-    /// Returns the codec in `any` if it has this type.
+    /// Returns the codec in `any`, or `None` if it has another type.
     fn from_any(any: &AnyCodec) -> Option<&Self>;
 }
 

@@ -15,23 +15,27 @@ use crate::simd::{self, FieldGroup8};
 /// Size of a cache line, in bytes.
 const CACHE_LINE_BYTES: usize = 64;
 
-/// The layout of the spans in the blocks of one table.
+/// The layout of the spans in the blocks of one table. A span is a sequence of fingerprints that is decoded from
+/// its start.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SpanLayout {
-    /// Number of fingerprints from one restart point to the next.
+    /// Number of fingerprints in a span. The last span of a block may have fewer.
     pub(super) span_len: usize,
-    /// Width in bits of a span's position in the directory. It is a bit position in the block.
+    /// Width in bits of a span's position, as stored in a block's directory. The position is a bit position in the
+    /// block.
     position_bits: u32,
 }
 
 impl SpanLayout {
-    /// Creates the layout for blocks of `block_size` bytes. `span` is 1 to [`format::MAX_SPAN`].
+    /// Creates the layout for blocks of `block_size` bytes. `span`, the number of fingerprints in a span, is 1 to
+    /// [`format::MAX_SPAN`].
     pub(super) fn new(span: u16, block_size: u32) -> Self {
         SpanLayout { span_len: usize::from(span), position_bits: block_size.ilog2() + 3 }
     }
 
-    /// Returns the size in bits of a block's header and directory, which come before the first span. `width` is the width of
-    /// a restart point.
+    /// Returns the size in bits of the header and the directory of a block with `spans` spans. Header and
+    /// directory come before the first span. `width` is the width in bits of a restart point, the first
+    /// fingerprint of a span.
     fn header_bits<F: Fingerprint>(&self, spans: usize, width: u32) -> usize {
         BlockHeader::<F>::LEN * 8 + (spans - 1) * (width + self.position_bits) as usize
     }
@@ -72,8 +76,9 @@ impl SpanLayout {
 
     /// Writes a zeroed block: everything but its checksum.
     ///
-    /// `cost` takes the index of a span and its fingerprints. It returns the coded size in bits of all fingerprints but
-    /// the first. `write` takes the same, the block, and a bit range in the block. It writes the coded fingerprints there.
+    /// `cost` takes the index of a span and its fingerprints. It returns the coded size in bits of all
+    /// fingerprints but the first. `write` takes the same two arguments, the block, and a bit range in the block.
+    /// It writes the coded fingerprints to this bit range.
     pub(super) fn encode<F: Fingerprint>(
         &self,
         fingerprints: &[F],
@@ -86,7 +91,8 @@ impl SpanLayout {
         self.encode_with(width, fingerprints, block, cost, write);
     }
 
-    /// Like [`SpanLayout::encode`], but stores the restart points in `width` bits, not in the smallest width that fits.
+    /// Like [`SpanLayout::encode`], but stores each restart point (first fingerprint of a span) in `width` bits,
+    /// not in the smallest width that fits.
     fn encode_with<F: Fingerprint>(
         &self,
         width: u32,
@@ -151,7 +157,7 @@ impl SpanLayout {
 pub(super) struct SpanDirectory<'a, F> {
     pub(super) block: &'a [u8],
     pub(super) header: BlockHeader<F>,
-    /// Number of spans.
+    /// Number of spans in the block.
     pub(super) spans: usize,
     position_bits: u32,
 }
@@ -252,8 +258,8 @@ impl<'a, F: Fingerprint> SpanDirectory<'a, F> {
         }
     }
 
-    /// Like [`SpanDirectory::find_span`], but examines only the spans around `guess`, and has no branch for each span.
-    /// Returns `None` if the span is not among them.
+    /// Like [`SpanDirectory::find_span`], but examines only the spans around `guess`, and compares them all at
+    /// once. Returns `None` if the result is not among them.
     #[inline(always)]
     fn find_span_near(&self, guess: usize, low: F) -> Option<usize> {
         let width = self.header.width;

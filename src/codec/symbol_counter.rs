@@ -6,14 +6,15 @@ use super::symbols::SymbolHistogram;
 use crate::fingerprint::Fingerprint;
 use crate::huffman::HuffmanCode;
 
-/// Counts the symbols of the fingerprints of a table.
+/// Counts the Huffman symbols that code the fingerprints of a table.
 ///
-/// Fingerprints are permuted, and pushed in strictly ascending order.
+/// The fingerprints must be pushed in the order of the table: permuted, and strictly ascending.
 pub(crate) struct SymbolCounter<F> {
     codec: Codec,
     histogram: SymbolHistogram,
     fingerprints: u64,
-    /// The fingerprints pushed last: at least the [`WINDOW`] that the next symbol may refer to, at most twice as many.
+    /// The fingerprints pushed last: at least the [`WINDOW`] that the next fingerprint can be coded relative to,
+    /// at most twice as many.
     recent: Vec<F>,
 }
 

@@ -2,18 +2,20 @@
 
 use crate::huffman::HuffmanCode;
 
-/// The coding of one fingerprint in its block: the meaning of its symbol, and the earlier fingerprint that it is coded
-/// relative to (`format-spec/table.md`, "Blocks").
+/// How one fingerprint is coded in its block: the meaning of its Huffman symbol, and the earlier fingerprint that
+/// it is coded relative to (`format-spec/table.md`, "Blocks").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Coding {
-    /// Position of the coded bit, which has the value 2^h. The coded bit is the first differing bit or, for a gap, the top bit
-    /// of the numeric difference.
+    /// Position of the coded bit, which has the value 2^h. The coded bit is the first bit that differs from the
+    /// earlier fingerprint. If instead the numeric difference to the predecessor is coded, the coded bit is the
+    /// top bit of this difference.
     pub h: u32,
     /// Number of differing bits below the coded bit, if the position of each is stored
-    /// ([`Codec::AllDifferences`](super::Codec::AllDifferences)). `None` if all bits below the coded bit are stored as they
-    /// are: for a gap, and in all other codecs.
+    /// ([`Codec::AllDifferences`](super::Codec::AllDifferences)). `None` if all bits below the coded bit are
+    /// stored as they are: for a numeric difference, and in all other codecs.
     pub differing: Option<u32>,
-    /// Distance from the predecessor back to the fingerprint that this one is coded relative to; 0 is the predecessor.
+    /// Distance back to the earlier fingerprint that this one is coded relative to: 0 for the predecessor, 1 for
+    /// the fingerprint before the predecessor, and so on.
     pub back: u32,
 }
 
@@ -53,7 +55,7 @@ impl SymbolHistogram {
         }
     }
 
-    /// Returns the code with the fewest bits for these counts.
+    /// Returns the Huffman code with the fewest bits for these counts.
     pub(super) fn code(&self) -> HuffmanCode {
         HuffmanCode::from_counts(&self.counts)
     }

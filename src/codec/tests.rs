@@ -37,7 +37,8 @@ fn all_differences<F: Fingerprint>(fingerprints: &[F], span: u16, block_size: u3
     AllDifferences::new(&counts.code(), span, block_size)
 }
 
-/// Looks up a range in a block that ends with `last`.
+/// Calls `visitor` with the fingerprints from `low` to `high` in a block, as a look-up does. `last` is the block's
+/// last fingerprint.
 fn visit<F: Fingerprint>(
     codec: &impl BlockCodec<F>,
     block: &[u8],
@@ -87,7 +88,7 @@ fn round_trip<F: Fingerprint>(
     }
 }
 
-/// Checks that the reported codings match the fingerprints.
+/// Asserts that each coding describes the difference between its fingerprint and an earlier one.
 fn check_codings<F: Fingerprint>(fingerprints: &[F], codings: &[Option<Coding>]) {
     assert_eq!(codings.len(), fingerprints.len());
     for (i, coding) in codings.iter().enumerate() {
@@ -144,7 +145,8 @@ proptest! {
         all_codecs(&fingerprints, span, 1 << log, &ranges(&bounds));
     }
 
-    /// Bytes that no encoder wrote give an error or nonsense, but no panic and no endless loop.
+    /// Asserts that blocks of arbitrary bytes give an error or wrong fingerprints, but no panic and no endless
+    /// loop.
     #[test]
     fn hostile_blocks(
         seed in fingerprints::<u64>(),
@@ -194,7 +196,8 @@ fn both_ends_of_the_range() {
     all_codecs(&[7_u64], 16, 256, &[(0, 6), (7, 7), (8, 9)]);
 }
 
-/// Checks that `check` refuses blocks that decode to ascending fingerprints but that no writer encodes.
+/// Asserts that [`BlockCodec::check`] refuses a block that decodes to ascending fingerprints, but has other bytes
+/// than a writer encodes for them.
 #[test]
 fn other_codes_of_the_same_fingerprints_are_no_code() {
     let values = [0x10_u64, 0x13, 0x20, 0x21, 0x25];

@@ -8,13 +8,14 @@ use crate::simd::prefetch;
 /// Base-2 logarithm of the number of chunks that are allocated while the array doubles in size. With 8 chunks, the
 /// last chunk, which may be nearly empty, is at most an eighth of the array.
 const DOUBLING_CHUNKS_LOG2: u32 = 3;
-/// Offset that [`locate`] adds to the index of a record before it computes the record's chunk. Without the offset, the
-/// first chunks would be tiny.
+/// Offset that [`locate`] adds to the index of a record before it computes the record's chunk (part of the array).
+/// Without the offset, the first chunks would be tiny.
 const INDEX_OFFSET: u32 = 256;
-/// Number of chunks that suffice for all 32-bit record indexes.
+/// Number of chunks (parts of the array) that suffice for all 32-bit record indexes.
 const MAX_CHUNKS: usize = ((32 - INDEX_OFFSET.ilog2()) << DOUBLING_CHUNKS_LOG2) as usize;
 
-/// An append-only array of records. All records have the same number of cells. One thread at a time appends; any number of threads read.
+/// An append-only array of records. All records have the same number of cells (elements of type `T`). One thread
+/// at a time appends; any number of threads read.
 pub(super) struct AppendVec<T> {
     /// Number of cells of a record.
     width: usize,
@@ -40,7 +41,7 @@ impl<T: Default> AppendVec<T> {
         self.len.load(Ordering::Acquire)
     }
 
-    /// Memory in bytes.
+    /// Memory of the array in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -56,8 +57,8 @@ impl<T: Default> AppendVec<T> {
         &cells[at * self.width..][..self.width]
     }
 
-    /// Cells of the records `first..end`, as one slice for each chunk. A slice has the cells of one record after the
-    /// other.
+    /// Cells of the records `first..end`, as one slice for each chunk of the array. A slice has the cells of one
+    /// record after the other.
     #[inline]
     pub(super) fn runs(&self, mut first: u32, end: u32) -> impl Iterator<Item = &[T]> {
         std::iter::from_fn(move || {
@@ -72,8 +73,8 @@ impl<T: Default> AppendVec<T> {
         })
     }
 
-    /// Appends a record and returns its index. The cells have default values until `fill` sets them. Called only by the
-    /// writer.
+    /// Appends a record and returns its index. `fill` gets the cells of the record, which have default values, and
+    /// sets them. Called only by the writer.
     #[inline]
     pub(super) fn push(&self, fill: impl FnOnce(&[T])) -> u32 {
         let number = self.len.load(Ordering::Relaxed);
@@ -93,8 +94,8 @@ impl<T: Default> AppendVec<T> {
         (0..cells).map(|_| T::default()).collect()
     }
 
-    /// Number of leading records for which `condition` holds, by binary search. As in `slice::partition_point`, it must
-    /// not hold for any later record.
+    /// Number of records at the start of the array for which `condition` holds, found by binary search. As in
+    /// `slice::partition_point`, the condition must not hold for any later record.
     pub(super) fn partition_point(&self, condition: impl Fn(&[T]) -> bool) -> u32 {
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -146,13 +147,13 @@ impl ChainHeads {
         (hash >> 1 >> (63 - self.bits)) as usize
     }
 
-    /// Head of a chain: the index of its newest record plus one, or 0 if the chain is empty.
+    /// Head of the chain for a hash: the index of the chain's newest record plus one, or 0 if the chain is empty.
     #[inline]
     pub(super) fn get(&self, hash: u64) -> u32 {
         self.heads.get().map_or(0, |heads| heads[self.index(hash)].load(Ordering::Acquire))
     }
 
-    /// Prefetches the head of a chain.
+    /// Prefetches the head of the chain for a hash.
     #[inline]
     pub(super) fn prefetch(&self, hash: u64) {
         if let Some(heads) = self.heads.get() {
@@ -160,7 +161,7 @@ impl ChainHeads {
         }
     }
 
-    /// Sets the head of a chain. `head` is the index of a record plus one. Called only by the writer.
+    /// Sets the head of the chain for a hash. `head` is the index of a record plus one. Called only by the writer.
     #[inline]
     pub(super) fn set(&self, hash: u64, head: u32) {
         let heads = self.heads.get_or_init(|| (0..1_usize << self.bits).map(|_| AtomicU32::new(0)).collect());
@@ -168,7 +169,7 @@ impl ChainHeads {
         heads[self.index(hash)].store(head, Ordering::Release);
     }
 
-    /// Memory in bytes.
+    /// Memory of the heads in bytes; 0 before the first write.
     pub(super) fn bytes(&self) -> u64 {
         self.heads.get().map_or(0, |heads| size_of_val(&**heads) as u64)
     }

@@ -1,7 +1,7 @@
 //! Applies many operations at once, as when a log is replayed.
 //!
-//! A single insert waits for about ten cache misses. Here, the cache misses of about a hundred inserts overlap. If there
-//! are many inserts, other threads fill the index.
+//! A single insert waits for about ten cache misses. Here, the cache misses of about a hundred inserts overlap. If
+//! there are many inserts, other threads fill the search index.
 
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, MutexGuard};
@@ -14,13 +14,15 @@ use crate::wal::Operation;
 
 /// Number of inserts that are applied together, so that their cache misses overlap.
 const INSERT_BATCH: usize = 128;
-/// Number of inserted pairs that are added to the index together, or sent to the workers that fill it.
+/// Number of inserted pairs that are added to the search index together, or sent together to the worker threads
+/// that fill it.
 const INDEX_BATCH: usize = 4096;
-/// Capacity of a worker's queue, divided by the number of bands of the index.
+/// Capacity of a worker's queue for each band of the search index: with n bands, a queue holds n times as many
+/// batches.
 const QUEUED_BATCHES: usize = 8;
 
-/// Task of an index worker: the index of a band (see [`super::multi_index`]), and the fingerprints to add to this band,
-/// each with the index of its pair.
+/// Task of a worker thread that fills the search index: the number of a band (see [`super::multi_index`]), and the
+/// fingerprints to add to this band, each with the index of its pair.
 type BandBatch<F> = (usize, Arc<Vec<(F, u32)>>);
 
 /// Applies operations to a memtable in batches. Holds the writer's lock until it is dropped.
@@ -30,17 +32,18 @@ pub(crate) struct BulkWriter<'scope, 'env, F> {
     operations: MutexGuard<'env, u64>,
     /// Pairs to insert, as (fingerprint, id, operation number).
     pending_inserts: Vec<(F, u64, u64)>,
-    /// Inserted pairs that are not in the index yet, as (fingerprint, index of the pair in insertion order).
+    /// Inserted pairs that are not in the search index yet, as (fingerprint, index of the pair in insertion
+    /// order).
     unindexed: Vec<(F, u32)>,
-    /// Queues of the workers that fill the index. Each worker fills some bands of the index. There are no workers until
-    /// many pairs have been inserted.
+    /// Queues of the worker threads that fill the search index. Each worker fills some bands of the index. There
+    /// are no workers until many pairs have been inserted.
     workers: Vec<SyncSender<BandBatch<F>>>,
     has_started: bool,
 }
 
 impl<F: Fingerprint> Memtable<F> {
-    /// Runs `work` with a [`BulkWriter`], which applies operations in order. Readers see them only after the next
-    /// [`Memtable::publish`], which must follow this call.
+    /// Runs `work` with a [`BulkWriter`], which applies operations in order. Readers see the operations only after
+    /// the next [`Memtable::publish`], which must follow this call.
     pub(crate) fn apply_bulk<T>(&self, work: impl FnOnce(&mut BulkWriter<'_, '_, F>) -> T) -> T {
         std::thread::scope(|scope| {
             let mut writer = BulkWriter {
@@ -61,7 +64,7 @@ impl<F: Fingerprint> Memtable<F> {
 }
 
 impl<'scope, 'env, F: Fingerprint> BulkWriter<'scope, 'env, F> {
-    /// Applies an operation.
+    /// Applies the next operation. Inserts are collected, and applied together when there are enough of them.
     pub(crate) fn apply(&mut self, operation: &Operation<'_, F>) {
         *self.operations += 1;
         let number = *self.operations;
@@ -85,7 +88,8 @@ impl<'scope, 'env, F: Fingerprint> BulkWriter<'scope, 'env, F> {
         }
     }
 
-    /// Inserts the pairs of `pending_inserts`, in order, and indexes them if there are enough unindexed pairs.
+    /// Inserts the pairs of `pending_inserts`, in order. Then, if enough inserted pairs are not in the search index
+    /// yet, adds them to it.
     fn flush_inserts(&mut self) {
         self.memtable
             .pairs
@@ -100,7 +104,7 @@ impl<'scope, 'env, F: Fingerprint> BulkWriter<'scope, 'env, F> {
         }
     }
 
-    /// Adds the unindexed pairs to the index, or sends them to the workers if there are any.
+    /// Adds the pairs of `unindexed` to the search index, or sends them to the worker threads if there are any.
     fn flush_unindexed(&mut self) {
         let bands = 0..self.memtable.index.band_len();
         let pairs = std::mem::take(&mut self.unindexed);
@@ -115,8 +119,8 @@ impl<'scope, 'env, F: Fingerprint> BulkWriter<'scope, 'env, F> {
         }
     }
 
-    /// Starts workers on the other cores of the machine, at most one for each band. If none can be started, this thread
-    /// fills the index.
+    /// Starts worker threads on the other cores of the machine, at most one for each band of the search index. If
+    /// none can be started, this thread fills the index.
     fn start_workers(&mut self) {
         if std::mem::replace(&mut self.has_started, true) {
             return;

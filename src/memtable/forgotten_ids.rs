@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::append_vec::{AppendVec, ChainHeads, mix};
 
 const ID_CELL: usize = 0;
-/// Index of a record's cell for the operation number of the delete.
+/// Index of the cell in a record that has the number of the delete operation.
 const OPERATION_CELL: usize = 1;
-/// Index of a record's cell for the next record in the chain: the index of that record plus one, or 0 at the end of the
-/// chain.
+/// Index of the cell in a record that leads to the next record of the chain. The cell has the index of that record
+/// plus one, or 0 at the end of the chain.
 const NEXT_CELL: usize = 2;
 const RECORD_CELLS: usize = 3;
 
@@ -20,12 +20,13 @@ pub(super) struct ForgottenIds {
 }
 
 impl ForgottenIds {
-    /// Creates a table with 2^`bits` chains.
+    /// Creates an empty hash table with 2^`bits` chains.
     pub(super) fn new(bits: u32) -> Self {
         ForgottenIds { records: AppendVec::new(RECORD_CELLS), heads: ChainHeads::new(bits) }
     }
 
-    /// Adds an id whose pair an operation deletes. Called only by the writer.
+    /// Records that an operation deletes a pair of this id. `operation` is the number of the operation. Called
+    /// only by the writer.
     pub(super) fn add(&self, id: u64, operation: u64) {
         let next = self.heads.get(mix(id));
         let number = self.records.push(|cells| {
@@ -36,7 +37,8 @@ impl ForgottenIds {
         self.heads.set(mix(id), number + 1);
     }
 
-    /// Number of the last operation, up to a version, that deleted a pair of this id; 0 if none did.
+    /// Number of the last operation that deleted a pair of this id, among the first `version` operations; 0 if
+    /// none did.
     pub(super) fn last_deletion(&self, id: u64, version: u64) -> u64 {
         let mut next = self.heads.get(mix(id));
         while next > 0 {

@@ -17,8 +17,8 @@ struct VersionedValue<V: ?Sized> {
 /// Approximate overhead of the allocator for a value, in bytes.
 const ALLOCATION_BYTES: u64 = 16;
 
-/// Values of ids, with all earlier values: names as `str`, or notes as `[u8]`. A hash table finds the records of an id:
-/// its chains link them, newest first.
+/// The names (`str`) or notes (`[u8]`) of all ids, including replaced values. A hash table finds the records of an
+/// id: its chains link them, newest first.
 pub(super) struct VersionedValues<V: ?Sized> {
     records: AppendVec<OnceLock<VersionedValue<V>>>,
     heads: ChainHeads,
@@ -30,7 +30,7 @@ impl<V: ?Sized + PartialEq + ToOwned> VersionedValues<V>
 where
     V::Owned: Into<Box<V>>,
 {
-    /// Creates a table with 2^`bits` chains.
+    /// Creates an empty hash table with 2^`bits` chains.
     pub(super) fn new(bits: u32) -> Self {
         VersionedValues {
             records: AppendVec::new(1),
@@ -39,8 +39,9 @@ where
         }
     }
 
-    /// Sets the value of an id, unless it already has this value. `forgotten` is the number of the last operation that
-    /// removed the values of the id, or 0. Called only by the writer.
+    /// Sets the value of an id, unless the id already has this value. `operation` is the number of the operation
+    /// that sets the value. `forgotten` is the number of the last operation that removed the values of the id, or 0.
+    /// Called only by the writer.
     pub(super) fn set(&self, id: u64, value: &V, operation: u64, forgotten: u64) {
         let next = self.heads.get(mix(id));
         // Storing an equal value again would only take memory.
@@ -67,8 +68,8 @@ where
         0
     }
 
-    /// Value of an id at a version. `None` if the id has no value, or if the value was set before the operation
-    /// `forgotten`, which removed all values of the id.
+    /// Value of an id after the first `version` operations. `None` if the id has no value, or if the value was set
+    /// before the operation `forgotten`, which removed all values of the id.
     pub(super) fn find(&self, id: u64, version: u64, forgotten: u64) -> Option<&V> {
         let mut next = self.heads.get(mix(id));
         while next > 0 {
@@ -81,20 +82,20 @@ where
         None
     }
 
-    /// Records of the operations that a version includes, oldest first.
+    /// Values that the first `version` operations have set, oldest first.
     fn records_until(&self, version: u64) -> impl Iterator<Item = &VersionedValue<V>> {
         let all = (0..self.records.len()).filter_map(|number| self.records.get(number)[0].get());
         all.take_while(move |record| record.operation <= version)
     }
 
-    /// Calls `visitor` with each id and value that a version includes, oldest first. Replaced values are visited too, so
-    /// an id may repeat.
+    /// Calls `visitor` with each value that the first `version` operations have set, and its id, oldest first.
+    /// Replaced values are visited too, so an id may repeat.
     pub(super) fn visit(&self, version: u64, mut visitor: impl FnMut(u64, &V)) {
         self.records_until(version).for_each(|record| visitor(record.id, &record.value));
     }
 
-    /// Value of each id at a version, as (id, value), ascending by id. `forgotten` returns the number of the last
-    /// operation that removed the values of an id, or 0.
+    /// Value of each id after the first `version` operations, as (id, value), ascending by id. `forgotten` returns
+    /// the number of the last operation that removed the values of an id, or 0.
     pub(super) fn sorted(&self, version: u64, forgotten: impl Fn(u64) -> u64) -> Vec<(u64, &V)> {
         let mut all: Vec<_> = self.records_until(version).collect();
         all.sort_by_key(|record| (record.id, std::cmp::Reverse(record.operation)));

@@ -7,11 +7,11 @@ use std::sync::{PoisonError, RwLock};
 /// Values of a key, oldest first, each with the number of the operation that set it.
 type ValueHistory = Vec<(u64, Box<[u8]>)>;
 
-/// Metadata with all earlier values, so that each version can be read.
+/// Metadata with all earlier values. So readers can read it as it was after any number of operations.
 #[derive(Debug, Default)]
 pub(super) struct VersionedMetadata {
     values: RwLock<BTreeMap<String, ValueHistory>>,
-    /// Approximate memory in bytes.
+    /// Approximate memory of the metadata in bytes.
     bytes: AtomicU64,
 }
 
@@ -31,19 +31,19 @@ impl VersionedMetadata {
         }
     }
 
-    /// Value of a key at a version.
+    /// Value of a key after the first `version` operations, or `None` if it had no value.
     pub(super) fn get(&self, key: &str, version: u64) -> Option<Vec<u8>> {
         let all = self.values.read().unwrap_or_else(PoisonError::into_inner);
         all.get(key).and_then(|values| value_at(values, version))
     }
 
-    /// All keys with their values at a version, ascending by key.
+    /// All keys with their values after the first `version` operations, ascending by key.
     pub(super) fn all(&self, version: u64) -> Vec<(String, Vec<u8>)> {
         let all = self.values.read().unwrap_or_else(PoisonError::into_inner);
         all.iter().filter_map(|(key, values)| Some((key.clone(), value_at(values, version)?))).collect()
     }
 
-    /// Approximate memory in bytes.
+    /// Approximate memory of the metadata in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }

@@ -49,17 +49,19 @@ pub(crate) struct Memtable<F> {
     distance: u32,
     /// Number of operations applied so far. The lock admits one writer at a time.
     operations: Mutex<u64>,
-    /// Newest published version.
+    /// Newest version that readers see: the number of operations at the last [`Memtable::publish`].
     published: AtomicU64,
 }
 
 impl<F: Fingerprint> Memtable<F> {
-    /// Creates a memtable for queries of up to `distance` bits. `bytes` is the memory that it is expected to take.
+    /// Creates a memtable for queries of up to `distance` bits. `bytes` is the memory that the memtable is
+    /// expected to take.
     pub(crate) fn new(distance: u32, bytes: u64) -> Self {
         Memtable::with_expected_pairs(distance, Self::pairs_in_bytes(distance, bytes))
     }
 
-    /// Approximate number of pairs that fit in `bytes` bytes.
+    /// Approximate number of pairs that fit in `bytes` bytes of memory, in a memtable for queries of up to
+    /// `distance` bits.
     pub(crate) fn pairs_in_bytes(distance: u32, bytes: u64) -> u64 {
         bytes / (VersionedPairs::<F>::RECORD_BYTES + MultiIndex::<F>::bytes_per_fingerprint(distance)) as u64
     }
@@ -93,8 +95,8 @@ impl<F: Fingerprint> Memtable<F> {
         self.apply_numbered(operation, *number);
     }
 
-    /// Applies an operation; `number` is its operation number. If it inserts a pair that is already live, this sets the
-    /// name of the id, and nothing else. Called only by the writer.
+    /// Applies an operation; `number` is its operation number. If the operation inserts a pair that the memtable
+    /// already has, and that is not deleted, only the name of the pair's id is set. Called only by the writer.
     fn apply_numbered(&self, operation: &Operation<'_, F>, number: u64) {
         match *operation {
             Operation::Insert { fingerprint, id, name } => {
@@ -118,8 +120,8 @@ impl<F: Fingerprint> Memtable<F> {
         self.names.set(id, name, operation, self.forgotten.last_deletion(id, operation));
     }
 
-    /// Adds a pair, but not to the search index. Returns the pair's position in insertion order, or `None` if the pair is
-    /// already live. Called only by the writer.
+    /// Adds a pair, but not to the search index. Returns the pair's position in insertion order. Returns `None` if
+    /// the memtable already has the pair, and it is not deleted. Called only by the writer.
     #[inline]
     fn push_pair(&self, fingerprint: F, id: u64, operation: u64) -> Option<u32> {
         let is_live = self.pairs.find_live(fingerprint, id).is_some();
@@ -151,12 +153,13 @@ impl<F: Fingerprint> Memtable<F> {
         *operations
     }
 
-    /// The newest published version.
+    /// The newest version that readers see: the number of operations at the last [`Memtable::publish`].
     pub(crate) fn version(&self) -> u64 {
         self.published.load(Ordering::Acquire)
     }
 
-    /// Appends a match for each live pair within the distance, unsorted and without repeats.
+    /// Appends to `matches` each live (not deleted) pair within `distance` of `query`, unsorted and without
+    /// repeats.
     pub(crate) fn query(&self, version: u64, query: F, distance: u32, matches: &mut Vec<Match<F>>) {
         if self.index.is_faster_than_scan(distance, self.pairs.len()) {
             dispatch(MultiIndexSearch { memtable: self, version, query, distance, matches });
@@ -197,17 +200,19 @@ impl<F: Fingerprint> Memtable<F> {
         self.forgotten.last_deletion(id, version) > 0
     }
 
-    /// Newest name of an id; `None` if it has none here, or a pair of the id was deleted after the name was set.
+    /// Newest name of an id. `None` if the id has no name in this memtable, or if a pair of the id was deleted
+    /// after the name was set.
     pub(crate) fn name(&self, version: u64, id: u64) -> Option<String> {
         self.names.find(id, version, self.forgotten.last_deletion(id, version)).map(str::to_string)
     }
 
-    /// Newest note of an id; `None` if it has none here, or a pair of the id was deleted after the note was set.
+    /// Newest note of an id. `None` if the id has no note in this memtable, or if a pair of the id was deleted
+    /// after the note was set.
     pub(crate) fn note(&self, version: u64, id: u64) -> Option<Vec<u8>> {
         self.notes.find(id, version, self.forgotten.last_deletion(id, version)).map(<[u8]>::to_vec)
     }
 
-    /// Metadata value of a key.
+    /// Metadata value of a key, or `None` if this memtable does not have the key.
     pub(crate) fn metadata(&self, version: u64, key: &str) -> Option<Vec<u8>> {
         self.metadata.get(key, version)
     }
@@ -217,42 +222,43 @@ impl<F: Fingerprint> Memtable<F> {
         self.metadata.all(version)
     }
 
-    /// Largest inserted id, including deleted pairs. Takes time linear in the number of pairs.
+    /// Largest inserted id, including ids of deleted pairs. Takes time linear in the number of pairs.
     pub(crate) fn highest_id(&self, version: u64) -> Option<u64> {
         self.pairs.highest_id(version)
     }
 
-    /// Distance that the index was built for, in bits.
+    /// Largest distance of queries that the search index was built for, in bits.
     pub(crate) fn distance(&self) -> u32 {
         self.distance
     }
 
-    /// Live pairs as (fingerprint, id), ascending.
+    /// Live (not deleted) pairs as (fingerprint, id), ascending.
     pub(crate) fn entries(&self, version: u64) -> Vec<(F, u64)> {
         self.pairs.sorted(version)
     }
 
-    /// Calls `visitor` with each live pair, in insertion order.
+    /// Calls `visitor` with each live (not deleted) pair, in insertion order.
     pub(crate) fn visit(&self, version: u64, mut visitor: impl FnMut(F, u64)) {
         self.pairs.iter(version).for_each(|pair| visitor(pair.fingerprint, pair.id));
     }
 
-    /// Tombstones as (fingerprint, id), ascending.
+    /// Tombstones as (fingerprint, id), ascending. A tombstone hides its pair in older memtables and segments.
     pub(crate) fn tombstones(&self, version: u64) -> Vec<(F, u64)> {
         self.tombstones.sorted(version)
     }
 
-    /// Current names as (id, name), ascending by id.
+    /// Name of each id at a version, as (id, name), ascending by id.
     pub(crate) fn names(&self, version: u64) -> Vec<(u64, &str)> {
         self.names.sorted(version, |id| self.forgotten.last_deletion(id, version))
     }
 
-    /// Calls `visitor` with each id and name in the order in which they were set. An id may repeat.
+    /// Calls `visitor` with each name that was set, and its id, in the order in which they were set. An id may
+    /// repeat.
     pub(crate) fn visit_names(&self, version: u64, visitor: impl FnMut(u64, &str)) {
         self.names.visit(version, visitor);
     }
 
-    /// Current notes as (id, note), ascending by id.
+    /// Note of each id at a version, as (id, note), ascending by id.
     pub(crate) fn notes(&self, version: u64) -> Vec<(u64, &[u8])> {
         self.notes.sorted(version, |id| self.forgotten.last_deletion(id, version))
     }
@@ -272,7 +278,7 @@ impl<F: Fingerprint> Memtable<F> {
         u64::from(self.pairs.len())
     }
 
-    /// Number of live pairs.
+    /// Number of live (not deleted) pairs at a version.
     pub(crate) fn len(&self, version: u64) -> u64 {
         self.pairs.count(version)
     }
@@ -282,7 +288,7 @@ impl<F: Fingerprint> Memtable<F> {
         !self.tombstones.is_empty()
     }
 
-    /// Memory in bytes.
+    /// Memory of the memtable in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.pairs.bytes()
             + self.index.bytes()
@@ -294,7 +300,7 @@ impl<F: Fingerprint> Memtable<F> {
     }
 }
 
-/// Arguments of a [`Memtable::query`] that uses the index. A [`Kernel`], so that the query is compiled for several
+/// A query that uses the search index, with its arguments. It is a [`Kernel`], so that it is compiled for several
 /// instruction sets.
 struct MultiIndexSearch<'a, F> {
     memtable: &'a Memtable<F>,
@@ -319,8 +325,8 @@ impl<F: Fingerprint> Kernel for MultiIndexSearch<'_, F> {
     }
 }
 
-/// Arguments of a linear scan, such as [`Memtable::query_since`]. A [`Kernel`], so that the scan is compiled for several
-/// instruction sets.
+/// A linear scan of the pairs, such as [`Memtable::query_since`], with its arguments. It is a [`Kernel`], so that
+/// it is compiled for several instruction sets.
 struct PairScan<'a, F> {
     memtable: &'a Memtable<F>,
     since: u64,

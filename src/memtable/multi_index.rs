@@ -14,25 +14,26 @@ use super::pairs::{load, store};
 use crate::fingerprint::Fingerprint;
 use crate::simd::prefetch;
 
-/// Maximum number of bits that select a bucket. Also the minimum width of a band in bits: a band of fewer bits would have
-/// fewer buckets, each with many more fingerprints. For large distances, lookups with flipped bits cost less than
-/// narrower bands.
+/// Maximum number of bits of a band that select a bucket of the band's hash table. Also the minimum width of a
+/// band in bits: a band of fewer bits would have fewer buckets, each with many more fingerprints. For large
+/// distances, lookups with flipped bits cost less than narrower bands.
 const MAX_BUCKET_BITS: u32 = 16;
-/// Number of fingerprints that are compared together. Also the minimum capacity of a node: with 64-bit fingerprints,
-/// such a node takes two cache lines.
+/// Number of fingerprints that are compared together. Also the minimum capacity of a node, a part of a bucket of
+/// the hash table: with 64-bit fingerprints, such a node takes two cache lines.
 const GROUP_LEN: usize = 10;
-/// Maximum capacity of a node, as a multiple of [`GROUP_LEN`]; longer nodes are no faster.
+/// Maximum capacity of a node (a part of a bucket of the hash table), as a multiple of [`GROUP_LEN`]. Larger nodes
+/// are no faster.
 const MAX_NODE_GROUPS: usize = 12;
-/// Maximum number of bands, reached with 128 bits.
+/// Maximum number of bands, reached with fingerprints of 128 bits.
 const MAX_BANDS: usize = 8;
-/// Number of lookups or inserts that run together, so that their cache misses overlap.
+/// Number of bucket lookups or inserts that run together, so that their cache misses overlap.
 const LOOKUP_BATCH: usize = 32;
-/// Largest distance that the index is used for, in bits; beyond it, queries scan all pairs.
+/// Largest distance of queries that the index is used for, in bits. Queries with a larger distance scan all pairs.
 const MAX_DISTANCE: u32 = 32;
-/// Maximum number of lookups of a query; a scan of all pairs is faster than more lookups.
+/// Maximum number of bucket lookups of a query. If a query would need more, a scan of all pairs is faster.
 const MAX_LOOKUPS: f64 = 16384.0;
 
-/// Approximate cost of a lookup, in nanoseconds.
+/// Approximate cost of a bucket lookup, in nanoseconds.
 const LOOKUP_NS: f64 = 30.0;
 /// Approximate cost of comparing a fingerprint in a bucket, in nanoseconds.
 const BUCKET_ENTRY_NS: f64 = 3.0;
@@ -52,10 +53,10 @@ struct BandIndex<F> {
     bits: u32,
     /// Base-2 logarithm of the number of buckets.
     bucket_bits: u32,
-    /// Newest node of each bucket: the index of the node plus one, or 0 if the bucket is empty.
+    /// Newest node of each bucket's chain: the index of the node plus one, or 0 if the bucket is empty.
     buckets: Box<[AtomicU32]>,
     nodes: AppendVec<AtomicU64>,
-    /// Capacity of a node in fingerprints, a multiple of [`GROUP_LEN`].
+    /// Number of fingerprints that fit in a node, a multiple of [`GROUP_LEN`].
     node_len: usize,
     fingerprints: std::marker::PhantomData<fn(F)>,
 }
@@ -86,8 +87,8 @@ impl<F: Fingerprint> BandIndex<F> {
         (fingerprint << self.start >> (F::BITS - self.bits)).low_u64()
     }
 
-    /// Index of the bucket for a value of the band's bits. If there are as many buckets as values, each value has a bucket
-    /// of its own.
+    /// Index of the bucket for a value of the band's bits. If there are as many buckets as values, each value has
+    /// its own bucket.
     #[inline(always)]
     fn bucket(&self, bits: u64) -> usize {
         let hash = bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) << (64 - self.bits);
@@ -95,14 +96,14 @@ impl<F: Fingerprint> BandIndex<F> {
         (hash >> 1 >> (63 - self.bucket_bits)) as usize
     }
 
-    /// Newest node of a bucket: the index of the node plus one, or 0 if the bucket is empty.
+    /// Newest node of a bucket's chain: the index of the node plus one, or 0 if the bucket is empty.
     #[inline(always)]
     fn newest_node(&self, bucket: usize) -> u32 {
         self.buckets[bucket].load(Ordering::Acquire)
     }
 
-    /// Prefetches the first two cache lines of a node and returns the node. `node` is the index of the node plus one. If
-    /// `node` is 0, returns an empty slice.
+    /// Prefetches the first two cache lines of a node, a part of a bucket, and returns the node. `node` is the
+    /// index of the node plus one. If `node` is 0, returns an empty slice.
     #[inline(always)]
     fn prefetch_node(&self, node: u32) -> &[AtomicU64] {
         if node == 0 {
@@ -114,7 +115,8 @@ impl<F: Fingerprint> BandIndex<F> {
         node
     }
 
-    /// Prefetches the cells where the next fingerprint of a node goes. The start of the node must be prefetched already.
+    /// Prefetches the place in a node where the next fingerprint will be stored. `node` is the index of the node
+    /// plus one. The start of the node must be prefetched already.
     #[inline(always)]
     fn prefetch_node_end(&self, node: u32) {
         if node > 0 {
@@ -125,7 +127,8 @@ impl<F: Fingerprint> BandIndex<F> {
         }
     }
 
-    /// Adds a fingerprint; `number` is the index of its pair. Called by one thread at a time.
+    /// Adds a fingerprint to the hash table of this band; `number` is the index of its pair. Called by one thread
+    /// at a time.
     #[inline(always)]
     fn insert(&self, fingerprint: F, number: u32) {
         let bucket = self.bucket(self.bits_of(fingerprint));
@@ -169,8 +172,8 @@ impl<F: Fingerprint> BandIndex<F> {
         }
     }
 
-    /// Compares the query with the first `len` fingerprints of a node. For each fingerprint within the distance, calls
-    /// `visitor` with the XOR of fingerprint and query, and the index of the pair.
+    /// Compares the query with the first `len` fingerprints of a node, a part of a bucket. For each fingerprint
+    /// within the distance, calls `visitor` with the XOR of fingerprint and query, and the index of the pair.
     #[inline(always)]
     fn visit(
         &self,
@@ -202,17 +205,18 @@ impl<F: Fingerprint> BandIndex<F> {
     }
 }
 
-/// The lookups for queries within one distance.
+/// The bucket lookups of all queries with one distance.
 struct SearchPlan {
     /// Flip limit of each band: lookups in the band flip fewer bits than the limit.
     flip_limits: [u32; MAX_BANDS],
-    /// Lookups, as (index of the band, mask of flipped band bits).
+    /// The lookups, each as (index of the band, mask of the bits to flip in the query's bits of this band).
     lookups: Box<[(usize, u64)]>,
-    /// Number of fingerprints above which the lookups are faster than a scan.
+    /// The lookups are faster than a scan if more than this number of fingerprints is stored.
     min_len: u32,
 }
 
-/// An index of fingerprints, each with the index of its pair. It has a hash table for each band.
+/// An index for queries within a Hamming distance. It stores fingerprints, each with the index of its pair, in a
+/// hash table for each band.
 pub(super) struct MultiIndex<F> {
     bands: Vec<BandIndex<F>>,
     /// Search plan for each distance, computed at its first query.
@@ -225,7 +229,8 @@ impl<F: Fingerprint> MultiIndex<F> {
         distance.saturating_add(1).min(F::BITS / MAX_BUCKET_BITS)
     }
 
-    /// Memory of a fingerprint in all bands, in bytes, if nodes are two thirds full.
+    /// Memory that one fingerprint takes in the hash tables of all bands, in bytes, if the tables' nodes are two
+    /// thirds full.
     pub(super) fn bytes_per_fingerprint(distance: u32) -> usize {
         Self::band_count(distance) as usize * (F::BYTES + 4) * 3 / 2
     }
@@ -245,7 +250,7 @@ impl<F: Fingerprint> MultiIndex<F> {
         self.bands.len()
     }
 
-    /// Search plan for a distance; `None` above [`MAX_DISTANCE`].
+    /// The bucket lookups of queries with this distance, or `None` if the distance is above [`MAX_DISTANCE`].
     #[inline(always)]
     fn plan(&self, distance: u32) -> Option<&SearchPlan> {
         Some(self.plans.get(distance as usize)?.get_or_init(|| self.new_plan(distance)))
@@ -282,7 +287,7 @@ impl<F: Fingerprint> MultiIndex<F> {
         self.plan(distance).is_some_and(|plan| plan.min_len < len)
     }
 
-    /// Adds a fingerprint; `number` is the index of its pair. Called only by the writer.
+    /// Adds a fingerprint to all bands; `number` is the index of its pair. Called only by the writer.
     pub(super) fn insert(&self, fingerprint: F, number: u32) {
         for band in &self.bands {
             let _ = band.prefetch_node(band.newest_node(band.bucket(band.bits_of(fingerprint))));

@@ -9,7 +9,7 @@ use crate::simd::prefetch;
 /// Value of `deleted_by` for a pair that no operation has deleted.
 const NOT_DELETED: u64 = u64::MAX;
 
-/// A pair, with the numbers of the operations that inserted and deleted it. It is live in the versions from
+/// A pair, with the numbers of the operations that inserted and deleted it. The pair is live in the versions from
 /// `inserted_by` up to, but not including, `deleted_by`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct VersionedPair<F> {
@@ -41,14 +41,14 @@ impl<F: Fingerprint> VersionedPairs<F> {
     const ID_CELL: usize = Self::FINGERPRINT_CELLS;
     const INSERTED_BY_CELL: usize = Self::FINGERPRINT_CELLS + 1;
     const DELETED_BY_CELL: usize = Self::FINGERPRINT_CELLS + 2;
-    /// Index of a record's cell for the next record in the chain: the index of that record plus one, or 0 at the end of
-    /// the chain.
+    /// Index of the cell in a record that leads to the next record of the chain. The cell has the index of that record
+    /// plus one, or 0 at the end of the chain.
     const NEXT_CELL: usize = Self::FINGERPRINT_CELLS + 3;
     const RECORD_CELLS: usize = Self::FINGERPRINT_CELLS + 4;
     /// Memory of a pair in bytes, without its share of the hash table.
     pub(super) const RECORD_BYTES: usize = Self::RECORD_CELLS * 8;
 
-    /// Creates a table with 2^`bits` chains.
+    /// Creates an empty hash table with 2^`bits` chains.
     pub(super) fn new(bits: u32) -> Self {
         VersionedPairs {
             records: AppendVec::new(Self::RECORD_CELLS),
@@ -89,13 +89,14 @@ impl<F: Fingerprint> VersionedPairs<F> {
         number
     }
 
-    /// Index of the newest record of a pair, if the pair is live.
+    /// Index of the newest record of a pair, or `None` if the pair is deleted or was never inserted.
     pub(super) fn find_live(&self, fingerprint: F, id: u64) -> Option<u32> {
         // Only the newest record can be live: older records of the same pair are deleted.
         self.chain(fingerprint, id).next().filter(|&number| self.get(number).deleted_by == NOT_DELETED)
     }
 
-    /// Deletes a live pair; `number` is the index of its record.
+    /// Marks a pair as deleted; `number` is the index of its record, and `operation` the number of the delete
+    /// operation.
     pub(super) fn delete(&self, number: u32, operation: u64) {
         self.deletions.push(|cells| cells[0].store(operation, Ordering::Relaxed));
         self.records.get(number)[Self::DELETED_BY_CELL].store(operation, Ordering::Release);
@@ -123,7 +124,7 @@ impl<F: Fingerprint> VersionedPairs<F> {
         self.records.len()
     }
 
-    /// Indexes of the records of a pair, newest first.
+    /// Indexes of the records of a pair, newest first. A pair has one record for each time that it was inserted.
     fn chain(&self, fingerprint: F, id: u64) -> impl Iterator<Item = u32> {
         let mut next = self.heads.get(hash(fingerprint, id));
         std::iter::from_fn(move || {
@@ -139,22 +140,22 @@ impl<F: Fingerprint> VersionedPairs<F> {
         })
     }
 
-    /// Whether a pair is live at a version.
+    /// Whether a pair is live (inserted and not deleted) after the first `version` operations.
     pub(super) fn is_live(&self, version: u64, fingerprint: F, id: u64) -> bool {
         // Only the newest record that the version includes can be live: older ones were deleted before it.
         let mut records = self.chain(fingerprint, id).map(|number| self.get(number));
         records.find(|pair| pair.inserted_by <= version).is_some_and(|pair| version < pair.deleted_by)
     }
 
-    /// Live pairs in insertion order.
+    /// Pairs that are live (not deleted) at a version, in insertion order.
     pub(super) fn iter(&self, version: u64) -> impl Iterator<Item = VersionedPair<F>> {
         (0..self.inserted_until(version))
             .map(|number| self.get(number))
             .filter(move |pair| pair.is_live(version))
     }
 
-    /// Visits the live pairs that were inserted after the version `after` and are within `distance` bits of the query.
-    /// Inlined, so that it uses the CPU features that its caller is compiled for.
+    /// Visits the pairs within `distance` bits of the query that were inserted after the version `after` and are
+    /// live (not deleted) at `version`. Inlined, so that it uses the CPU features that its caller is compiled for.
     #[inline(always)]
     pub(super) fn scan(
         &self,
@@ -181,18 +182,18 @@ impl<F: Fingerprint> VersionedPairs<F> {
         self.records.partition_point(|cells| cells[Self::INSERTED_BY_CELL].load(Ordering::Relaxed) <= version)
     }
 
-    /// Largest id inserted up to a version, including deleted pairs.
+    /// Largest id inserted up to a version, including ids of deleted pairs.
     pub(super) fn highest_id(&self, version: u64) -> Option<u64> {
         (0..self.inserted_until(version)).map(|number| self.get(number).id).max()
     }
 
-    /// Number of live pairs.
+    /// Number of pairs that are live (not deleted) at a version.
     pub(super) fn count(&self, version: u64) -> u64 {
         let deleted = self.deletions.partition_point(|cells| cells[0].load(Ordering::Relaxed) <= version);
         u64::from(self.inserted_until(version) - deleted)
     }
 
-    /// Live pairs, ascending.
+    /// Pairs that are live (not deleted) at a version, ascending.
     pub(super) fn sorted(&self, version: u64) -> Vec<(F, u64)> {
         let mut pairs: Vec<_> = self.iter(version).map(|pair| (pair.fingerprint, pair.id)).collect();
         pairs.sort_unstable();

@@ -151,7 +151,7 @@ struct UncommittedFiles {
     number: u64,
     /// Names of the files created so far, complete or unfinished.
     names: Mutex<Vec<String>>,
-    /// Location of the temporary files with sorted runs.
+    /// Location of the temporary files of the external sort.
     runs: Arc<PrefixLocation>,
 }
 
@@ -163,7 +163,7 @@ impl UncommittedFiles {
         Ok((path, file))
     }
 
-    /// Returns the writer in `writer`. If there is none yet, creates it and the file with this extension.
+    /// Returns the writer in `writer`. If there is none yet, creates the file with this extension and its writer.
     fn writer<'a, W>(
         &self,
         writer: &'a mut Option<W>,

@@ -14,7 +14,8 @@ use crate::file_bytes::Bytes;
 use crate::format::{self, chunks_footer as footer, entries_chunk, entries_header, ids_header as header};
 use crate::simd;
 
-/// Number of fingerprints that reading one chunk counts as. Cancellation is checked after a fixed number of fingerprints.
+/// Reading one chunk counts as reading this number of fingerprints. Cancellation is checked after a fixed number
+/// of fingerprints.
 pub(super) const CHUNK_RECORDS: u64 = 1 << 8;
 
 /// Writer of a chunked file: writes the complete header first, and then chunk by chunk.
@@ -47,7 +48,8 @@ impl<W: Write> ChunkedFileWriter<W> {
         })
     }
 
-    /// Writes a chunk. Overwrites the first four bytes of `chunk` with its checksum. `key` goes into the directory.
+    /// Writes a chunk. Overwrites the first four bytes of `chunk` with its checksum. If the directory has keys,
+    /// `key` is the key of the chunk.
     pub(super) fn write(&mut self, chunk: &mut [u8], key: Option<u64>) -> Result<()> {
         let crc = format::numbered_crc(self.chunks, chunk);
         LittleEndian::write_u32(chunk, crc);
@@ -80,7 +82,7 @@ impl<W: Write> ChunkedFileWriter<W> {
     }
 }
 
-/// Parameters of the format of name, note or metadata files.
+/// Parameters in which the formats of name, note and metadata files differ.
 pub(super) struct EntryFormat {
     pub(super) magic: [u8; 8],
     /// Format version in the header.
@@ -91,7 +93,7 @@ pub(super) struct EntryFormat {
     pub(super) close_bytes: usize,
     /// Maximum size of a chunk in bytes, as a number and in words for error messages.
     pub(super) max_bytes: (usize, &'static str),
-    /// Words for the entries of a chunk in error messages.
+    /// Name of a chunk's entries in error messages.
     pub(super) name: &'static str,
 }
 
@@ -125,12 +127,12 @@ impl<W: Write> EntryFileWriter<W> {
         })
     }
 
-    /// Whether the next entry is the first of its chunk.
+    /// Whether the entry that is pushed next starts a new chunk.
     pub(super) fn starts_chunk(&self) -> bool {
         self.count == 0
     }
 
-    /// Adds an entry; `write` appends its bytes. The key of a chunk is the key of its first entry.
+    /// Adds an entry; `write` appends its bytes. The `key` of a chunk's first entry becomes the key of the chunk.
     pub(super) fn push(&mut self, key: Option<u64>, write: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
         if self.count == 0 {
             self.key = key;
@@ -255,7 +257,7 @@ impl ChunkedFile {
         LittleEndian::read_u64(&self.bytes.as_ref()[self.directory + chunk * self.entry_len..])
     }
 
-    /// Key of a chunk; the directory must have keys.
+    /// Key of a chunk. The file must be one whose directory has keys.
     pub(super) fn key(&self, chunk: usize) -> u64 {
         LittleEndian::read_u64(&self.bytes.as_ref()[self.directory + chunk * self.entry_len + 8..])
     }
@@ -302,7 +304,7 @@ impl ChunkedFile {
         Ok((LittleEndian::read_u32(&bytes[entries_chunk::COUNT..]), &bytes[entries_chunk::LEN..]))
     }
 
-    /// Error for a chunk whose entries are invalid.
+    /// Creates the error for a chunk whose entries are invalid.
     pub(super) fn malformed(&self, chunk: usize, format: &EntryFormat) -> Error {
         self.damaged(chunk, Damage::Order { what: format.name })
     }

@@ -13,10 +13,10 @@ use crate::plan::{self, Medium, TablePlan, Workload};
 use crate::progress::ProgressCounter;
 use crate::table::Table;
 
-/// Number of fingerprints in a run of the sample. A run consists of consecutive fingerprints, because codecs encode
-/// differences of neighbours.
+/// Number of fingerprints in a run of the sample. A run consists of consecutive fingerprints, because codecs
+/// encode the differences between neighbours.
 const RUN_FINGERPRINTS: u64 = 2048;
-/// Maximum number of runs in a sample.
+/// Maximum number of runs (sequences of consecutive fingerprints) in a sample.
 const MAX_RUNS: usize = 64;
 /// Maximum query time of the chosen codec, divided by the query time of the fastest codec. Applies if the objective is speed.
 const MAX_SLOWDOWN: f64 = 1.5;
@@ -57,7 +57,8 @@ impl<F: Fingerprint> RunSample<F> {
     }
 }
 
-/// Returns the codec with the smallest tables among those that meet the objective.
+/// Returns the codec with the smallest tables. Unless the objective is size, codecs that are much slower than the
+/// fastest one are left out ([`MAX_SLOWDOWN`]).
 pub(super) fn choose_codec<R: SegmentRecord>(
     objective: CodecObjective,
     options: &BuildOptions,
@@ -92,8 +93,8 @@ pub(super) fn choose_codec<R: SegmentRecord>(
         .ok_or_else(|| Error::Bug("no codec is the fastest".to_string()))
 }
 
-/// Returns the size in bytes of a table of the sample. It is encoded with the span that a table of all `fingerprints`
-/// fingerprints would have.
+/// Returns the size in bytes of a table of the fingerprints in `sample`. The table's span (number of fingerprints
+/// from one restart point to the next) is the one that a table of `fingerprints` fingerprints would have.
 fn sample_bytes<F: Fingerprint>(
     codec: Codec,
     options: &BuildOptions,
@@ -106,7 +107,8 @@ fn sample_bytes<F: Fingerprint>(
     Table::encode_with(path, sample, &plan, codec, options.block_size, span).map(|table| table.len())
 }
 
-/// Returns the estimated time of a query in nanoseconds, with this codec and the plan that would be chosen for it.
+/// Returns the estimated time of a query in nanoseconds, in a segment of `fingerprints` fingerprints with this
+/// codec, and with the plan that would be chosen for it.
 fn query_nanoseconds<F: Fingerprint>(codec: Codec, options: &BuildOptions, fingerprints: u64) -> Result<f64> {
     let (block_size, span) = (options.block_size, options.span);
     let workload = Workload { fingerprints, codec, block_size, span, medium: Medium::Memory };
@@ -130,8 +132,8 @@ mod tests {
         assert!(runs(0).runs.is_empty());
     }
 
-    /// Asserts that a sample is encoded with a span that depends on the number of fingerprints in the whole table, not in
-    /// the sample.
+    /// Asserts that the span of a sample's table depends on the number of fingerprints in the whole table, not in
+    /// the sample. The span is the number of fingerprints from one restart point to the next.
     #[test]
     fn sizes_are_those_of_the_spans_that_the_table_gets() {
         let sample: Vec<u64> =

@@ -136,9 +136,10 @@ impl<F: Fingerprint> DamagedSegment<F> {
         self.tombstones.as_ref().is_some_and(|tombstones| tombstones.has_id(id))
     }
 
-    /// Visits all fingerprints that at least one table still has. Visits them with their ids, or without if their ids are lost.
-    /// Calls `damaged` with the error of each part that cannot be read. Returns the number of distinct fingerprints visited.
-    /// `runs` is the location for sorted runs; `memory` is the memory for sorting, in bytes.
+    /// Visits all fingerprints that at least one table still has. Visits them with their ids, or without if their
+    /// ids are lost. Calls `damaged` with the error of each part that cannot be read. Returns the number of
+    /// distinct fingerprints visited. `runs` is the location for temporary files of the sort; `memory` is the
+    /// memory for sorting, in bytes.
     pub(crate) fn visit(
         &self,
         runs: Arc<dyn SpillLocation>,
@@ -223,8 +224,8 @@ impl<F: Fingerprint> DamagedSegment<F> {
         pairs.into_iter().try_for_each(|(fingerprint, id)| visit(fingerprint, Some(id)))
     }
 
-    /// Does the work of [`DamagedSegment::visit`] if the first table could not be opened. Sorts the fingerprints of the other
-    /// tables, since the lost table and the ids had this order.
+    /// Does the work of [`DamagedSegment::visit`] if the first table could not be opened. Sorts the fingerprints
+    /// of the other tables, because the ids are stored in the sort order of the lost table.
     fn visit_without_first(
         &self,
         runs: Arc<dyn SpillLocation>,

@@ -25,7 +25,8 @@ pub(super) trait IdValue: Sized {
     const HAS_SHARED_PREFIXES: bool;
     /// Maximum length of a value in bytes.
     const MAX_BYTES: usize;
-    /// Words for error messages: for a value, for the ids that have a value, and for the first ids of the chunks.
+    /// Words for three things in error messages: a value, the ids that have a value, and the first ids of the
+    /// chunks.
     const WORDS: [&'static str; 3];
 
     /// Decodes a value; `None` if the bytes are invalid.

@@ -31,7 +31,8 @@ impl<W: Write> IdFileWriter<W> {
         Ok(IdFileWriter { chunks, pending: VecDeque::new(), chunk: Vec::new() })
     }
 
-    /// Adds an id. If `first` is true, it belongs to the next fingerprint, otherwise to the same one as the id before.
+    /// Adds an id. The id belongs to the next fingerprint if `first` is true, otherwise to the same fingerprint as
+    /// the id before.
     pub(super) fn push(&mut self, id: u64, first: bool) {
         self.pending.push_back((id, first));
     }
@@ -83,8 +84,8 @@ pub(super) struct IdFile {
 
 /// A chunk of an id file, with a decoded header. It has the ids of the fingerprints in one block of the first table.
 struct IdChunk<'a> {
-    /// The packed ids: for each id, its difference from `base`. If `grouped` is true, a bit for each id comes before them: it
-    /// is set if the id is the first of its fingerprint.
+    /// The packed ids: for each id, its difference from `base`. If `grouped` is true, one bit for each id precedes
+    /// the packed ids. The bit is set if the id is the first of its fingerprint.
     body: &'a [u8],
     /// Number of ids.
     count: usize,
@@ -259,7 +260,7 @@ impl IdChunk<'_> {
         self.base.checked_add(bits::read_u64(self.body, at, self.width))
     }
 
-    /// Number of fingerprints with ids in this chunk.
+    /// Number of fingerprints whose ids are in this chunk.
     fn groups(&self) -> usize {
         (0..self.count).filter(|&i| self.is_first(i)).count()
     }

@@ -116,7 +116,7 @@ struct SegmentFileOpener<'a> {
     fs: &'a dyn Fs,
     store: &'a Path,
     entry: &'a SegmentEntry,
-    /// Footer checksums of the files that have not been opened yet; `None` without a manifest.
+    /// Footer checksums, from the manifest, of the files that have not been opened yet; `None` without a manifest.
     footers: Option<std::slice::Iter<'a, u32>>,
 }
 
@@ -205,17 +205,18 @@ impl<F: Fingerprint> Segment<F> {
         })
     }
 
-    /// Segment number, which the names of its files start with.
+    /// Number of the segment. The names of the segment's files start with it.
     pub fn number(&self) -> u64 {
         self.entry.number
     }
 
-    /// Plan of the tables.
+    /// Plan of the segment's tables: their permutations, and the prefixes and bit flips with which a query probes
+    /// them.
     pub fn plan(&self) -> &Plan<F> {
         &self.plan
     }
 
-    /// Tables in the order of the plan.
+    /// Tables of the segment, in the order of its plan.
     pub fn tables(&self) -> &[Table<F>] {
         &self.tables
     }
@@ -350,8 +351,8 @@ impl<F: Fingerprint> Segment<F> {
         self.notes.as_ref().map_or(Ok(()), |notes| notes.get_all(ids, found))
     }
 
-    /// Appends those entries of a block of the first table for whose ids `is_wanted` returns true. Does not decode the block
-    /// if no id in it is wanted.
+    /// Appends the entries of a block of the first table that have a wanted id: an id for which `is_wanted`
+    /// returns true. Does not decode the block if no id in it is wanted.
     pub(crate) fn entries_with_ids(
         &self,
         block: usize,

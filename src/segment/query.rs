@@ -71,7 +71,7 @@ const MAX_FILTERED_AT_WRITE: u64 = 1 << 24;
 /// Maximum number of fingerprints in a segment that gets Bloom filters during a query. Building the filters delays this query
 /// by a few hundredths of a second.
 const MAX_FILTERED_AT_QUERY: u64 = 1 << 22;
-/// Number of fingerprints that can be added to the filters in the time that one query saves by using them.
+/// A query with filters saves about as much time as it takes to add this number of fingerprints to the filters.
 const FINGERPRINTS_PER_QUERY: u64 = 1 << 7;
 
 impl<F: Fingerprint> Segment<F> {
@@ -88,8 +88,8 @@ impl<F: Fingerprint> Segment<F> {
         Ok(())
     }
 
-    /// Counts a query. Builds the filters once the queries so far would have saved more time than building takes. (A segment
-    /// that was not written by this process starts without filters.)
+    /// Counts a query. Builds the Bloom filters once they would have saved more time in the queries so far than
+    /// building takes. (A segment that was not written by this process starts without filters.)
     #[inline]
     fn count_query(&self) {
         if self.filters_decided.load(Ordering::Relaxed) {
@@ -115,13 +115,14 @@ impl<F: Fingerprint> Segment<F> {
     }
 }
 
-/// A fingerprint within the distance of the query. Its ids have not been read yet.
+/// A fingerprint that a query has found, and whose ids have not been read yet.
 #[derive(Clone, Copy)]
 struct PendingMatch<F> {
     /// Index of the segment.
     segment: usize,
     fingerprint: F,
-    /// Block and position in the segment's first table. `None` if another table found the fingerprint.
+    /// Block and position of the fingerprint in the segment's first table. `None` if another table found the
+    /// fingerprint.
     location: Option<(usize, usize)>,
 }
 

@@ -35,8 +35,8 @@ impl<F: Fingerprint> SegmentRecord for (F, u64) {
     }
 }
 
-/// A function that passes sorted records, in batches, to the function in its argument. It can be called again, and then
-/// passes the same records.
+/// A source of sorted records. It is a function that takes a callback, and calls it with one batch of records
+/// after the other. Each call of the function passes the same records again.
 pub(crate) type SortedRecordSource<R> =
     Box<dyn Fn(&mut dyn FnMut(&[R]) -> Result<()>) -> Result<()> + Send + Sync>;
 

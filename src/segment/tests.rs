@@ -91,7 +91,7 @@ impl BuiltSegment {
         fs::write(self.file(name), bytes).unwrap();
     }
 
-    /// Names of the files that cannot be opened, each on its own.
+    /// Opens each file on its own. Returns the names of the files that cannot be opened.
     fn damaged_files(&self) -> Vec<String> {
         let mut damaged = Vec::new();
         Segment::<u64>::check_files(&Disk::default(), self.path(), &self.entry, |error| {
@@ -101,7 +101,7 @@ impl BuiltSegment {
     }
 }
 
-/// Name of the file in an error.
+/// Name of the file that an error is about.
 fn name_of(error: &Error) -> String {
     let (Error::Corrupt { path, .. } | Error::Io { path, .. }) = error else { panic!("{error}") };
     path.file_name().unwrap().to_string_lossy().into_owned()
@@ -212,7 +212,8 @@ fn every_file_of_another_segment_is_reported_by_its_name() {
     }
 }
 
-/// Wrong counts in a manifest are reported with the name of the file, even if all footers match.
+/// Asserts that a count in the manifest that does not match its file is reported with the name of this file, even
+/// if all footer checksums match.
 #[test]
 fn counts_that_are_not_the_files_are_reported() {
     let built = build(1, 0, options());
@@ -248,7 +249,7 @@ fn tables_that_would_miss_neighbours_are_refused() {
     assert!(plan == "probe-2" && reason.contains("000001-00.table"), "{reason}");
 }
 
-/// Damage inside a file is found when the damaged part is read.
+/// Asserts that damage inside a file is found when the damaged part is read.
 #[test]
 fn verifying_tells_the_file_that_is_damaged() {
     for (name, at) in [("000001-00.table", 300), ("000001-01.table", 300), ("000001.ids", 40)] {
@@ -320,7 +321,7 @@ fn all_pairs() -> Vec<(u64, Option<u64>)> {
     pairs
 }
 
-/// If one table is sound, all fingerprints are salvaged, with their ids if the id file is sound.
+/// Asserts that one sound table is enough to salvage all fingerprints, with their ids if the id file is sound.
 #[test]
 fn one_table_is_enough_to_rescue_all() {
     let built = build(1, 0, options());
@@ -334,7 +335,7 @@ fn one_table_is_enough_to_rescue_all() {
     assert_eq!(salvaged(&built), (all_pairs(), vec!["000001-01.table".to_string()]));
 }
 
-/// Without the first table, fingerprints in damaged blocks of a table come from the next table.
+/// Asserts that, without the first table, the fingerprints in damaged blocks of a table come from the next table.
 #[test]
 fn damaged_tables_complete_one_another() {
     let plan = PlanChoice::Named("probe-3".to_string());
@@ -364,7 +365,7 @@ fn what_no_table_has_is_lost_and_nothing_else() {
     assert_eq!(salvaged(&built).0, all_pairs().into_iter().filter(kept).collect::<Vec<_>>());
 }
 
-/// A damaged chunk of ids loses the ids of its block, but no fingerprints.
+/// Asserts that a damaged chunk of ids loses the ids of its block, but no fingerprints.
 #[test]
 fn fingerprints_outlive_their_ids() {
     let built = build(1, 0, options());

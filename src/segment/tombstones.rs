@@ -1,4 +1,4 @@
-//! The tombstone file of a segment: the (fingerprint, id) pairs that it deletes from older segments
+//! The tombstone file of a segment: the (fingerprint, id) pairs that the segment deletes from older segments
 //! (`format-spec/tombstones.md`).
 
 use std::io::Write;
@@ -31,7 +31,8 @@ pub(super) fn write<F: Fingerprint>(mut sink: impl Write, path: &Path, pairs: &[
     sink.write_all(&bytes).map_err(Error::io(path, "write"))
 }
 
-/// The tombstones of a segment, in memory.
+/// The tombstones of a segment, in memory: the (fingerprint, id) pairs that the segment deletes from older
+/// segments.
 #[derive(Debug)]
 pub(super) struct Tombstones<F> {
     file_len: u64,
@@ -100,7 +101,7 @@ impl<F: Fingerprint> Tombstones<F> {
         ids.binary_search(&id).is_ok()
     }
 
-    /// Memory in bytes.
+    /// Memory of the tombstones in bytes.
     pub(super) fn memory(&self) -> usize {
         size_of_val(&self.pairs[..]) + self.ids.get().map_or(0, |ids| size_of_val(&ids[..]))
     }

@@ -40,8 +40,8 @@ impl FingerprintSum {
 }
 
 impl<F: Fingerprint> Segment<F> {
-    /// Number of fingerprints that [`Segment::verify`] reads, for the display of progress. Each table counts with all its
-    /// fingerprints, and so does the id file.
+    /// Number of fingerprints that [`Segment::verify`] reads, the total for the display of progress. Each table
+    /// counts with all its fingerprints, and so does the id file.
     pub(crate) fn verified_fingerprints(&self) -> u64 {
         self.entry.fingerprints * (self.tables.len() + usize::from(self.ids.is_some())) as u64
     }
@@ -109,7 +109,7 @@ impl<F: Fingerprint> Segment<F> {
         Ok(Error::corrupt(table.path(), 0, Damage::Mismatch { what }))
     }
 
-    /// Reads all ids, and returns the largest one. Returns `None` in a segment without ids.
+    /// Reads all ids of the id file, and returns the largest one. Returns `None` in a segment without ids.
     fn verify_ids(
         &self,
         progress: &ProgressCounter<'_>,
@@ -173,7 +173,8 @@ impl<F: Fingerprint> Segment<F> {
     }
 }
 
-/// Verifies the name or note file. Compares its number of values with `expected`, the number in the manifest.
+/// Verifies a name or note file. `expected` is the number of names or notes according to the manifest; a different
+/// number is an error.
 fn verify_by_id<V: IdValue>(
     values: Option<&IdValueFile<V>>,
     (expected, what): (u64, &'static str),

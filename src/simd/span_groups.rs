@@ -1,10 +1,14 @@
-//! Kernels of the codecs with spans: for eight fingerprints, or for eight entries of a block's directory.
+//! Kernels of the codecs that code a fingerprint by its difference to the one before: for eight fingerprints, or
+//! for eight entries of a block's directory.
 
-/// Up to eight consecutive fingerprints, each coded by its tail (`codec/delta.rs`), to compare with a range and a query.
+/// Up to eight consecutive fingerprints, to compare with a range and a query. Each is coded by its *tail*: the
+/// bits of the fingerprint, or of its numeric difference to the predecessor, after the coded bit
+/// (`codec/delta.rs`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TailGroup8<'a> {
-    /// How a tail changes the predecessor to the next fingerprint. A one bit is put before the tail. If `adds` is true, the
-    /// resulting number is added to the predecessor. If false, the number replaces as many low bits of the predecessor.
+    /// How to compute a fingerprint from its tail and its predecessor. A one bit is put before the tail. If `adds`
+    /// is true, the resulting number is added to the predecessor. If false, the resulting number replaces the low
+    /// bits of the predecessor.
     pub(crate) adds: bool,
     /// Lengths of the tails in bits, one byte each; the lowest byte is the length of the first tail. Each length is at most
     /// [`TailGroup8::MAX_TAIL_BITS`].
@@ -26,11 +30,12 @@ pub(crate) struct TailGroup8<'a> {
 /// Result of [`TailGroup8::find_matches`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TailGroup8Matches {
-    /// The fingerprints. The last one is repeated up to the end of the array.
+    /// The decoded fingerprints, from the start of the array. The last fingerprint is repeated up to the end of
+    /// the array.
     pub(crate) values: [u64; 8],
     /// Mask of the fingerprints in the range and within the distance of the query.
     pub(crate) near: u8,
-    /// Whether any fingerprint of the group is above the range.
+    /// Whether any fingerprint of the group is above the highest one of the range.
     pub(crate) above: bool,
 }
 

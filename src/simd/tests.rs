@@ -62,7 +62,7 @@ fn prefetching_outside_of_a_slice_is_harmless() {
     prefetch(&[1_u8], usize::MAX);
 }
 
-/// Reads a bit field bit by bit.
+/// Reads a field of `width` bits that starts at bit `position`, bit by bit.
 fn field(bytes: &[u8], position: u32, width: u32) -> u64 {
     let bit = |i: u32| {
         let at = (position + i) as usize;

@@ -1,5 +1,6 @@
 //! Kernel of the codec `all-differences`: computes how each of eight fingerprints differs from an earlier one.
-//! `codec/all_differences/alphabet.rs` explains the terms of the code: tail, bit position h, gap symbol, distance back.
+//! `codec/all_differences/alphabet.rs` explains the terms of the code: tail, bit position h, gap symbol, distance
+//! back.
 
 /// The decoded code words of eight fingerprints, and the location of their tails.
 ///
@@ -21,7 +22,8 @@ pub(crate) struct WordGroup8<'a> {
 
 /// Maximum number of bit positions in a tail.
 pub(crate) const MAX_POSITIONS: u32 = 5;
-/// Length in bits of the longest tail that one load contains wherever the tail starts.
+/// Maximum length in bits of a tail that is read with one load. From any bit position, one load contains this
+/// number of bits.
 const MAX_LOADED_TAIL_BITS: u64 = 57;
 
 /// Says how to compute each of eight fingerprints from an earlier one: as (earlier fingerprint + `add`) xor `flip`.
@@ -33,9 +35,10 @@ pub(crate) struct Deltas8 {
     pub(crate) flip: [u64; 8],
     /// Bit position where each tail starts, modulo 2^64.
     pub(crate) tail_starts: [u64; 8],
-    /// Mask of the code words that are invalid, that is, 0.
+    /// Mask of the code words that are invalid. An invalid word is 0.
     pub(crate) invalid_words: u8,
-    /// Mask of the gap symbols with a tail of more than 57 bits. For these, `add` is wrong.
+    /// Mask of the code words whose symbol is a gap symbol with a tail of more than 57 bits. For these, `add` is
+    /// wrong.
     pub(crate) long_gaps: u8,
 }
 
@@ -51,9 +54,9 @@ impl Deltas8 {
 }
 
 impl WordGroup8<'_> {
-    /// Sets all fields of `all` for fingerprints of 64 bits. For wider fingerprints, `add` and `flip` are wrong and the
-    /// other fields are right. `load` takes the block and the index of a byte. It returns the 64 bits from this byte
-    /// on, with zeros beyond the end.
+    /// Computes all fields of `all` for fingerprints of 64 bits. For wider fingerprints, `add` and `flip` are
+    /// wrong and the other fields are right. `load` takes the block and the index of a byte. It returns the 64
+    /// bits from this byte on, with zeros beyond the end.
     #[inline(always)]
     pub(crate) fn decode(&self, load: impl Fn(&[u8], usize) -> u64, all: &mut Deltas8) {
         #[cfg(target_arch = "x86_64")]

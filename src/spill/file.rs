@@ -82,7 +82,7 @@ impl SpillWriter {
         Ok(SpillWriter { file, output, buffer: Vec::with_capacity(buffer), limit: buffer })
     }
 
-    /// Number of bytes added so far.
+    /// Number of bytes appended so far.
     pub fn bytes(&self) -> u64 {
         self.file.bytes + self.buffer.len() as u64
     }

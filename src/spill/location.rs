@@ -29,7 +29,7 @@ pub trait SpillLocation: Debug + Send + Sync {
     }
 }
 
-/// Counters of the temporary files of a location and of their bytes.
+/// Counters of the temporary files of a location: bytes written and read, and bytes that are on disk.
 #[derive(Debug, Default)]
 pub struct SpillCounters {
     files: AtomicU64,
@@ -55,7 +55,7 @@ impl SpillCounters {
         self.on_disk.load(Ordering::Relaxed)
     }
 
-    /// Maximum of the bytes on disk so far.
+    /// Largest number of bytes that were on disk at the same time so far.
     pub fn peak_on_disk(&self) -> u64 {
         self.peak_on_disk.load(Ordering::Relaxed)
     }
@@ -81,7 +81,7 @@ impl SpillCounters {
     }
 }
 
-/// Location of temporary files in an existing folder; their paths share a prefix.
+/// Location of temporary files in an existing folder. The paths of all its files start with the same prefix.
 #[derive(Debug)]
 pub struct PrefixLocation {
     fs: Arc<dyn Fs>,

@@ -1,4 +1,4 @@
-//! External sort: sorted runs in temporary files, merged while they are read.
+//! External sort: sorted parts of the records (*runs*) in temporary files, merged while they are read.
 
 use std::borrow::Borrow;
 use std::cmp::Reverse;
@@ -69,7 +69,7 @@ impl<A: FixedSize> Sortable for (A, Vec<u8>) {
     }
 }
 
-/// Bytes as the key, and a record with this key.
+/// Bytes, such as a name, and a record. The bytes are the sort key.
 impl<A: FixedSize> Sortable for (Vec<u8>, A) {
     fn memory(&self) -> usize {
         size_of::<Self>() + self.0.len()
@@ -85,15 +85,15 @@ impl<A: FixedSize> Sortable for (Vec<u8>, A) {
     }
 }
 
-/// Number of runs of about the same length that are merged into one longer run. A larger number means fewer merges, but
-/// more files that are open at the same time.
+/// Number of sorted runs of about the same length that are merged into one longer run. A larger number means fewer
+/// merges, but more files that are open at the same time.
 const MERGE_RUNS: usize = 32;
-/// Maximum size of the read buffer of a run, in bytes.
+/// Maximum size of the read buffer of a sorted run, in bytes.
 const MAX_BUFFER_BYTES: usize = 1 << 18;
-/// Minimum size of the read buffer of a run, in bytes.
+/// Minimum size of the read buffer of a sorted run, in bytes.
 const MIN_BUFFER_BYTES: usize = 1 << 13;
-/// Minimum number of records that the memory limit allows, not counting heap memory of the records. A lower limit is
-/// raised to it.
+/// Minimum number of records that fit in the memory limit, not counting their heap memory. A lower memory limit is
+/// raised to the size of this number of records.
 const MIN_RECORDS: usize = 1024;
 
 /// Sorts records. Records beyond the memory limit go to sorted runs in temporary files.
@@ -105,10 +105,10 @@ pub struct Sorter<R> {
     /// Memory of the buffered records in bytes.
     used: usize,
     buffer: Vec<R>,
-    /// Runs on disk, oldest first, each with its level. A run written from memory has level 0; a merged run has one level
-    /// more than the runs that it was merged from. No run has a higher level than an older run.
+    /// Sorted runs on disk, oldest first, each with its level. A run written from memory has level 0; a merged run
+    /// has one level more than the runs that it was merged from. No run has a higher level than an older run.
     runs: Vec<(u32, SpillFile)>,
-    /// Callback that can cancel the sort. It is called while records are written to runs.
+    /// Callback that can cancel the sort. It is called while records are written to temporary files.
     progress: Option<ProgressCallback>,
 }
 
@@ -187,7 +187,7 @@ impl<R: Sortable> Sorter<R> {
         Ok(())
     }
 
-    /// Size of the read buffer of a run, in bytes.
+    /// Size of the read buffer of a sorted run, in bytes.
     fn buffer_bytes(&self) -> usize {
         (self.limit / (MERGE_RUNS * 2)).clamp(MIN_BUFFER_BYTES, MAX_BUFFER_BYTES)
     }
@@ -202,7 +202,8 @@ impl<R: Sortable> Sorter<R> {
         file.finish()
     }
 
-    /// Completes the sort of the buffered records. If there are runs on disk, the buffered records become another run.
+    /// Completes the sort of the buffered records. If there are sorted runs on disk, the buffered records become
+    /// another run.
     fn complete(&mut self) -> Result<()> {
         match self.runs.is_empty() {
             true => self.sort(),
@@ -241,7 +242,7 @@ impl<R: Sortable> Sorter<R> {
 #[derive(Debug)]
 pub(crate) enum SortedRuns<R> {
     Memory(Vec<R>),
-    /// Runs on disk, and the size of the read buffer of each in bytes.
+    /// Files with one sorted run each, and the size in bytes of the read buffer for each run.
     Files(Vec<SpillFile>, usize),
 }
 
@@ -275,7 +276,7 @@ impl<R: Sortable + Copy> SortedRuns<R> {
 pub enum SortedRecords<R> {
     /// Records that fitted in memory.
     Memory(std::vec::IntoIter<R>),
-    /// Records in runs on disk.
+    /// Records in several sorted files on disk.
     Merge(Merge<R>),
 }
 
@@ -291,11 +292,11 @@ impl<R: Sortable> Iterator for SortedRecords<R> {
     }
 }
 
-/// K-way merge of sorted runs.
+/// K-way merge of sorted sequences of records in files.
 #[derive(Debug)]
 pub struct Merge<R> {
     runs: Vec<SpillReader>,
-    /// Next record of each run that has more records, with the index of the run.
+    /// Next record of each run that is not at its end, with the index of the run.
     heads: BinaryHeap<Reverse<(R, usize)>>,
 }
 
@@ -310,7 +311,7 @@ impl<R: Sortable> Merge<R> {
         Ok(merge)
     }
 
-    /// Merges files that are removed when the merge is dropped.
+    /// Creates a merge of the sorted runs in these files. The files are removed when the merge is dropped.
     fn from_files(runs: impl Iterator<Item = SpillFile>, buffer: usize) -> Result<Merge<R>> {
         Merge::new(runs.map(|run| run.open_once(buffer)))
     }
@@ -405,7 +406,7 @@ mod tests {
         }
     }
 
-    /// If there are more runs than are merged at once, runs of about the same length are merged first.
+    /// Asserts that runs of about the same length are merged first if there are more runs than are merged at once.
     #[test]
     fn many_runs_are_merged_in_steps() {
         let count = (MERGE_RUNS * MERGE_RUNS + MERGE_RUNS + 3) * MIN_RECORDS;
@@ -418,7 +419,7 @@ mod tests {
         assert!(written > 4 * 2 * count as u64 && written < 4 * 4 * count as u64);
     }
 
-    /// The memory limit counts the bytes of long records, not only their number.
+    /// Asserts that the memory limit counts the bytes of long records, not only their number.
     #[test]
     fn records_of_any_length_are_sorted() {
         let folder = tempfile::tempdir().unwrap();

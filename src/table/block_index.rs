@@ -3,15 +3,15 @@
 use crate::fingerprint::Fingerprint;
 use crate::simd;
 
-/// An index that finds the block of a fingerprint. The leading bits of the fingerprint choose a line of the directory. The
-/// next 16 bits are compared with the keys in this line.
+/// An index that finds the block of a fingerprint. The leading bits of the fingerprint choose a line of the
+/// directory. The next 16 bits are compared with the keys in this line, one for each block.
 #[derive(Debug)]
 pub(super) struct BlockIndex<F> {
     /// The last fingerprint of each block, strictly ascending.
     last: Vec<F>,
     /// One line for each value of the leading bits. It has the blocks whose last fingerprint has these leading bits.
     directory: Vec<DirectoryLine>,
-    /// Number of leading bits of a fingerprint that choose a line.
+    /// Number of leading bits of a fingerprint that choose a line of the directory.
     leading_bits: u32,
 }
 
@@ -19,10 +19,11 @@ pub(super) struct BlockIndex<F> {
 const LINE_BLOCKS: usize = simd::RANKED_NUMBERS;
 /// Value stored in place of a line's number of blocks if the line has more than [`LINE_BLOCKS`].
 const OVERFULL: u16 = u16::MAX;
-/// Value that fills the places after the last key of a line. No key is greater.
+/// Value that fills the unused key elements of a line of the directory. No key is greater.
 const NO_KEY: u16 = u16::MAX;
 
-/// A line of the directory, which fills a cache line. Its elements, in this order:
+/// A line of the directory, which fills a cache line. It has the blocks whose last fingerprint has the same
+/// leading bits. Its elements, in this order:
 ///
 /// - a key for each block of the line: the 16 bits after the leading bits of the block's last fingerprint
 /// - the number of keys
@@ -112,9 +113,10 @@ impl<F: Fingerprint> BlockIndex<F> {
         }
     }
 
-    /// Finds the blocks that may contain a range: all fingerprints whose first `shared` bits are those of `low`. `low` is the
-    /// start of the range, with zeros after these bits. Returns the index of the first block whose last fingerprint is
-    /// at least `low`, and the number of further blocks. Returns `None` if the directory line of `low` cannot tell.
+    /// Finds the blocks that may contain a range: all fingerprints whose first `shared` bits are those of `low`.
+    /// `low` is the start of the range, with zeros after these bits. Returns the index of the first block whose
+    /// last fingerprint is at least `low`, and the number of further blocks. Returns `None` if the directory has
+    /// too little information to find these blocks; then the caller needs a binary search.
     #[inline(always)]
     pub(super) fn find_range(&self, low: F, shared: u32) -> Option<(usize, usize)> {
         let high = low | !F::prefix_mask(shared);
@@ -139,7 +141,7 @@ impl<F: Fingerprint> BlockIndex<F> {
         from + self.last[from..to].partition_point(|&last| last < fingerprint)
     }
 
-    /// Bytes in memory.
+    /// Memory of the index in bytes.
     pub(super) fn memory(&self) -> usize {
         self.last.len() * F::BYTES + self.directory.len() * size_of::<DirectoryLine>()
     }
@@ -152,7 +154,7 @@ fn leading<F: Fingerprint>(fingerprint: F, bits: u32) -> u64 {
     (fingerprint >> 1 >> (F::BITS - 1 - bits)).low_u64()
 }
 
-/// Returns the key of a fingerprint: the 16 bits after the first `bits` bits.
+/// Returns the 16 bits after the first `bits` bits of a fingerprint. They are its key in a line of the directory.
 #[inline(always)]
 fn key<F: Fingerprint>(fingerprint: F, bits: u32) -> u16 {
     (fingerprint << bits >> (F::BITS - 16)).low_u64() as u16

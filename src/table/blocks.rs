@@ -24,8 +24,8 @@ pub(super) struct TableBlocks {
 }
 
 impl TableBlocks {
-    /// Creates a view of `count` blocks in the byte range `extent` of a file. A block has `block_size` bytes; the last
-    /// one may be shorter.
+    /// Creates a view of `count` blocks in the byte range `extent` of a file. Each block has `block_size` bytes,
+    /// but the last one may be shorter.
     pub(super) fn new(
         path: &Path,
         bytes: Bytes,
@@ -46,7 +46,7 @@ impl TableBlocks {
         self.bytes.as_ref()
     }
 
-    /// Memory in bytes, without the file's own bytes.
+    /// Memory in bytes that the blocks take, without the file's own bytes.
     pub(super) fn memory(&self) -> usize {
         self.verified.len() / 8
     }
@@ -87,8 +87,8 @@ impl TableBlocks {
         Ok(())
     }
 
-    /// If a block has not been verified before, advises the operating system to read it ahead. So the disk reads the blocks of a
-    /// query together, not one after the other.
+    /// Advises the operating system to read a block ahead, if the block has not been verified before. So the disk
+    /// reads the blocks of a query together, not one after the other.
     #[inline(always)]
     pub(super) fn prefetch_from_disk(&self, block: usize) {
         if block < self.verified.len() && !self.is_verified(block) {

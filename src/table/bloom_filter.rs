@@ -1,16 +1,18 @@
-//! A Bloom filter of the prefixes in a table. A probe looks for a prefix of the query with some bits flipped. If the filter
-//! shows that the table does not have this prefix, the probe ends before it reads any part of the table.
+//! A Bloom filter of the prefixes in a table. A *probe* looks for a prefix of the query with some bits flipped. If
+//! the filter shows that the table does not have this prefix, the probe ends before it reads any part of the
+//! table.
 //!
-//! Few of the probes that flip as many bits as the plan allows find their prefix in the table: one in thousands if the
-//! table is small. With eight bits of the filter for each fingerprint, the filter stops nineteen in twenty of the
-//! probes that find nothing.
+//! Of the probes that flip as many bits as the plan allows, few find their prefix in the table: one in thousands
+//! if the table is small. With eight bits of the filter for each fingerprint, the filter stops nineteen in twenty
+//! of the probes that find nothing.
 //!
-//! The filter sets two bits of one cache line for each prefix in the table. The line is chosen by the bits of the prefix
-//! that no probe flips, and in a large table also by a few other bits. So all probes of a query together read one or a few
-//! lines, not one line each.
+//! The filter sets two bits of one cache line for each prefix in the table. The line is chosen by the bits of the
+//! prefix that no probe flips, and in a large table also by a few other bits. So all probes of a query together
+//! read one or a few lines, not one line each.
 //!
-//! B. H. Bloom, "Space/time trade-offs in hash coding with allowable errors", Comm. ACM 13 (1970). With blocks of one cache
-//! line as in F. Putze, P. Sanders, J. Singler, "Cache-, hash- and space-efficient Bloom filters", WEA 2007.
+//! B. H. Bloom, "Space/time trade-offs in hash coding with allowable errors", Comm. ACM 13 (1970). With blocks of
+//! one cache line as in F. Putze, P. Sanders, J. Singler, "Cache-, hash- and space-efficient Bloom filters", WEA
+//! 2007.
 
 use std::marker::PhantomData;
 
@@ -19,7 +21,7 @@ use crate::simd;
 
 /// Approximate number of bits of the filter for each fingerprint.
 const BITS_PER_FINGERPRINT: u64 = 8;
-/// Binary logarithm of the number of bits in a line.
+/// Binary logarithm of the number of bits in a cache line of the filter.
 const LINE_BITS_LOG2: u32 = 9;
 /// Binary logarithm of the minimum ratio of possible prefixes to fingerprints. With this value, a table gets a filter only if
 /// it has at most one fingerprint for each 2^3 possible prefixes. Filters of denser tables gain nothing.
@@ -30,9 +32,10 @@ const MIN_SPARSITY_LOG2: u32 = 3;
 pub(super) struct BloomFilter<F> {
     lines: Vec<FilterLine>,
     shape: FilterShape,
-    /// For each mask of flipped bits, the change of a prefix's [`BitPair`]. The change is applied by xor.
+    /// The bit pair of the mask of each probe. XOR with it changes the bit pair of a prefix to that of the flipped
+    /// prefix.
     flips: Vec<BitPair>,
-    /// The distinct values of `line` in `flips`.
+    /// The distinct values of [`BitPair::line`] in `flips`, ascending.
     flipped_lines: Vec<u32>,
     fingerprints: PhantomData<F>,
 }
@@ -46,17 +49,17 @@ struct FilterLine([u64; 1 << (LINE_BITS_LOG2 - 6)]);
 struct FilterShape {
     /// Number of leading bits of the prefix that probes may flip.
     flipped_bits: u32,
-    /// Number of bits of the prefix after the flipped bits. No probe flips them.
+    /// Number of bits of the prefix after the flipped bits. No probe flips these bits.
     fixed_bits: u32,
-    /// Number of runs. Prefixes with the same fixed bits share one run.
+    /// Number of runs (sequences of cache lines) in the filter. Prefixes with the same fixed bits share one run.
     runs: u64,
-    /// Binary logarithm of the number of cache lines in a run.
+    /// Binary logarithm of the number of cache lines in a run of the filter.
     run_lines_log2: u32,
 }
 
-/// Position of the two bits that a prefix sets in the filter: the index of a cache line in its run, and two bit positions in
-/// that line. The mask of a probe has a bit pair too: the bit pair of a flipped prefix is the bit pair of the prefix xor that of
-/// the mask.
+/// The two bits that a prefix sets in the filter, as a cache line (its index in the run) and two bit positions in
+/// this line. The mask of a probe has a bit pair, too. The XOR of the bit pairs of a prefix and a mask is the bit
+/// pair of the flipped prefix.
 #[derive(Clone, Copy, Debug)]
 struct BitPair {
     line: u32,
@@ -64,7 +67,8 @@ struct BitPair {
 }
 
 impl FilterShape {
-    /// Returns `None` if a filter would gain nothing.
+    /// Chooses the shape of a filter for a table of `fingerprints` fingerprints. Returns `None` if a filter would
+    /// gain nothing.
     fn new(fingerprints: u64, flipped_bits: u32, prefix_bits: u32) -> Option<FilterShape> {
         let fixed_bits = prefix_bits.checked_sub(flipped_bits).filter(|&fixed_bits| fixed_bits > 0)?;
         let is_sparse = prefix_bits >= 60 || fingerprints << MIN_SPARSITY_LOG2 <= 1 << prefix_bits;
@@ -78,7 +82,8 @@ impl FilterShape {
         Some(FilterShape { flipped_bits, fixed_bits, runs, run_lines_log2 })
     }
 
-    /// Returns the bit pair of a prefix or of a mask. It depends only on the leading bits that probes may flip.
+    /// Returns the bit pair of a prefix or of a probe's mask. It depends only on the leading bits that probes may
+    /// flip.
     #[inline(always)]
     fn bit_pair<F: Fingerprint>(&self, permuted: F) -> BitPair {
         const MASK: u64 = (1 << LINE_BITS_LOG2) - 1;
@@ -95,7 +100,8 @@ impl FilterShape {
     }
 }
 
-/// The location of a query's prefix in the filter, before any flips: the first line of its run, and its bit pair.
+/// The location of a query's prefix in the filter, before any bits are flipped: the first cache line of the
+/// prefix's run, and the bit pair of the prefix.
 #[derive(Clone, Copy)]
 pub(super) struct QueryBits {
     first_line: usize,
@@ -103,8 +109,8 @@ pub(super) struct QueryBits {
 }
 
 impl<F: Fingerprint> BloomFilter<F> {
-    /// Creates an empty filter for a number of fingerprints. Each probe flips the bits of one of `masks`; all masks lie within
-    /// the first `flipped_bits` bits of a prefix. Returns `None` if a filter would gain nothing.
+    /// Creates an empty filter for a number of fingerprints. Each probe flips the bits of one of `masks`; all
+    /// masks lie within the first `flipped_bits` bits of a prefix. Returns `None` if a filter would gain nothing.
     pub(super) fn new(fingerprints: u64, flipped_bits: u32, prefix_bits: u32, masks: &[F]) -> Option<Self> {
         let shape = FilterShape::new(fingerprints, flipped_bits, prefix_bits)?;
         let lines =
@@ -116,8 +122,8 @@ impl<F: Fingerprint> BloomFilter<F> {
         Some(BloomFilter { lines, shape, flips, flipped_lines, fingerprints: PhantomData })
     }
 
-    /// Returns the location of a query's prefix in the filter. The fixed bits choose the run. They also change the positions
-    /// of the two bits in their line.
+    /// Returns the location of a query's prefix in the filter. The bits that no probe flips choose the run of
+    /// cache lines. They also change the positions of the two bits in their line.
     #[inline(always)]
     pub(super) fn query_bits(&self, permuted: F) -> QueryBits {
         let FilterShape { flipped_bits, fixed_bits, runs, run_lines_log2 } = self.shape;
@@ -148,8 +154,8 @@ impl<F: Fingerprint> BloomFilter<F> {
         }
     }
 
-    /// Whether the table may have the query's prefix after the flips of a mask. `mask` is the index of the mask. Never
-    /// false if the table has the flipped prefix.
+    /// Whether the table may have the query's prefix after a probe's flips. `mask` is the index of the probe's
+    /// mask. Always returns true if the table has the flipped prefix.
     #[inline(always)]
     pub(super) fn may_contain(&self, query: QueryBits, mask: usize) -> bool {
         let flip = self.flips[mask];
@@ -161,7 +167,7 @@ impl<F: Fingerprint> BloomFilter<F> {
         is_set(0) & is_set(1) == 1
     }
 
-    /// Bytes in memory.
+    /// Memory of the filter in bytes.
     pub(super) fn memory(&self) -> usize {
         size_of_val(&self.lines[..]) + size_of_val(&self.flips[..]) + size_of_val(&self.flipped_lines[..])
     }
@@ -207,8 +213,8 @@ mod tests {
         }
     }
 
-    /// Fewer than 7% of random prefixes pass the filter. With ten million fingerprints, where the number of lines in a
-    /// run is rounded down to a power of two, fewer than 10% pass.
+    /// Asserts that fewer than 7% of random prefixes pass the filter. With ten million fingerprints, where the
+    /// number of lines in a run is rounded down to a power of two, fewer than 10% may pass.
     #[test]
     fn little_else_passes() {
         for (count, flipped_bits, most) in

@@ -15,13 +15,15 @@ use crate::plan::TablePlan;
 /// The header of a table file: plan, codec, sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableHeader<F> {
-    /// Plan of the table: permutation, prefix, flips.
+    /// Plan of the table: the permutation of its fingerprints, and the prefixes and bit flips with which a query
+    /// probes it.
     pub plan: TablePlan<F>,
     /// Codec of the blocks.
     pub codec: Codec,
     /// Size of a block in bytes, a power of two. The last block may be shorter.
     pub block_size: u32,
-    /// Number of fingerprints from one restart point to the next; 0 if the codec has no restart points.
+    /// Number of fingerprints from one restart point (a fingerprint where decoding can start) to the next; 0 if
+    /// the codec has no restart points.
     pub span: u16,
     /// Number of fingerprints.
     pub fingerprints: u64,
@@ -29,7 +31,8 @@ pub struct TableHeader<F> {
     pub(crate) code: HuffmanCode,
 }
 
-/// Refuses a span that tables of a codec cannot have. `None`, the codec's default, is valid.
+/// Returns an error if tables of this codec cannot have this span (number of fingerprints from one restart point
+/// to the next). `None`, the codec's default, is valid.
 pub(crate) fn check_span(codec: Codec, span: Option<u16>) -> Result<()> {
     let message = match span {
         Some(_) if !codec.has_spans() => {
@@ -63,7 +66,8 @@ impl<F: Fingerprint> TableHeader<F> {
 
     /// Offset of the first block, in bytes.
     ///
-    /// In tables of at least about 4 MiB, the first block starts at a page boundary. Smaller tables save the padding up to it.
+    /// In tables of at least about 4 MiB, the first block starts at a page boundary. Smaller tables have less
+    /// padding before it, to save space.
     pub(crate) fn blocks_offset(&self) -> u32 {
         let least_bytes = self.fingerprints.saturating_mul(u64::from(F::BITS) / 2) / 8;
         if least_bytes >= 1 << 22 {

@@ -21,15 +21,16 @@ pub(crate) struct ProbeHit<F> {
     /// Index of the table in the sequence of all probed tables.
     pub(crate) table: usize,
     pub(crate) block: usize,
-    /// Position in the block.
+    /// Position of the fingerprint in its block.
     pub(crate) position: usize,
     /// Permuted fingerprint.
     pub(crate) value: F,
 }
 
-/// Probes `tables`, which may belong to several segments. Calls `visitor` with the fingerprints found within `distance` of
-/// `query`. A table reports at least those whose prefix differs from the query's in at most as many bits as its plan may
-/// flip, and none of them twice. Several tables may report the same fingerprint.
+/// Probes `tables`, which may belong to several segments. Calls `visitor` with the fingerprints found within
+/// `distance` of `query`. In each table, these include at least the fingerprints whose prefix differs from the
+/// query's prefix in at most as many bits as the table's plan may flip. A table reports no fingerprint twice, but
+/// several tables may report the same one.
 ///
 /// # Errors
 /// [`Error::Corrupt`](crate::Error::Corrupt) if a block is damaged.
@@ -51,7 +52,7 @@ pub(crate) fn probe<'a, F: Fingerprint>(
     Ok(())
 }
 
-/// Length of the array of probed tables that is used if there are few tables. The tables of one segment fit in it, and
+/// Length of the array that holds the probed tables if there are few. The tables of one segment fit in it, and
 /// mostly those of two segments.
 const SHORT_LIST_LEN: usize = 12;
 
@@ -72,8 +73,8 @@ impl<F: Copy, C> Clone for ProbedTable<'_, F, C> {
 
 impl<F: Copy, C> Copy for ProbedTable<'_, F, C> {}
 
-/// Probes the next tables of `tables` as long as they have the same kind of codec as the first one, at most [`MAX_TABLES`].
-/// Returns the number of probed tables.
+/// Probes the next tables of `tables`, at most [`MAX_TABLES`], up to the first table with another codec. Returns
+/// the number of probed tables.
 fn probe_same_codec<'a, F: Fingerprint, C: BlockCodec<F> + CodecVariant>(
     (table, codec): (&'a Table<F>, &'a C),
     tables: &mut Peekable<impl Iterator<Item = &'a Table<F>> + Clone>,
@@ -106,9 +107,9 @@ fn probe_same_codec<'a, F: Fingerprint, C: BlockCodec<F> + CodecVariant>(
 }
 
 impl<F: Fingerprint> Table<F> {
-    /// Probes this table alone. Calls `visitor` with the fingerprints found within `distance` of `query`, permuted. They
-    /// include at least those whose prefix differs from the query's in at most as many bits as the plan may flip. No
-    /// fingerprint is reported twice.
+    /// Probes this table alone. Calls `visitor` with the permuted fingerprints found within `distance` of `query`.
+    /// They include at least the fingerprints whose prefix differs from the query's prefix in at most as many bits
+    /// as the plan may flip. No fingerprint is reported twice.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) if a block is damaged.
@@ -156,7 +157,8 @@ impl<'a, F: Fingerprint, C: BlockCodec<F>, V: FnMut(ProbeHit<F>)> TableSearch<'a
         self.run_stages(&mut group)
     }
 
-    /// Runs all three stages for a group of probes, and empties the group. The caller has prefetched the directory lines.
+    /// Runs all three stages for a group of probes, and empties the group. The caller has prefetched the lines of
+    /// the block indexes' directories.
     fn run_stages(&mut self, group: &mut ProbeGroup<'a, F>) -> Result<()> {
         let tables = self.tables;
         simd::dispatch(FindBlocksStage { tables, group });
@@ -200,9 +202,9 @@ impl<'a, F: Fingerprint, C: BlockCodec<F>, V: FnMut(ProbeHit<F>)> TableSearch<'a
         simd::dispatch(RangeComparison { search: self, number, ball, range, blocks })
     }
 
-    /// Searches a range of very many blocks. Splits it in two by the bit after the first `depth` bits, and so on, until each
-    /// part lies in one block. Drops the parts whose leading bits differ from the query in too many bits. In effect, a dense
-    /// range is probed with a longer prefix.
+    /// Searches a range that lies in very many blocks. Splits the range in two by the bit after the first `depth`
+    /// bits, and so on, until each part lies in one block. Drops the parts whose leading bits differ from the
+    /// query in too many bits. In effect, a dense range is probed with a longer prefix.
     fn split_range(
         &mut self,
         number: usize,

@@ -1,12 +1,14 @@
-//! A group of probes of a query that go through the stages of a look-up together.
+//! A group of probes of a query that go through the stages of a look-up together. A *probe* looks for the
+//! fingerprints with one prefix, the range of the probe.
 
 use crate::codec::FingerprintRange;
 use crate::fingerprint::Fingerprint;
 use crate::plan::PROBE_GROUP_LEN;
 
-/// Maximum number of entries in a group: one for each probe, and one for each further block of a probe's range.
+/// Maximum number of entries in a group. A probe has one entry for the first block of its range, and one for each
+/// further block.
 pub(super) const GROUP_CAPACITY: usize = PROBE_GROUP_LEN + 32;
-/// Maximum number of further blocks that get entries for one probe.
+/// Maximum number of further blocks of a probe's range that get their own entries in the group.
 pub(super) const MAX_EXTRA_BLOCKS: usize = 4;
 
 /// Probes on their way through the stages of a look-up. An *entry* of the group is a probe and one block of its range. Each
@@ -15,7 +17,7 @@ pub(super) const MAX_EXTRA_BLOCKS: usize = 4;
 pub(super) struct ProbeGroup<'a, F> {
     pub(super) len: usize,
     pub(super) table: [u8; GROUP_CAPACITY],
-    /// Number of leading bits that all fingerprints of the entry's range share.
+    /// Number of leading bits that all fingerprints of the entry's range have in common.
     pub(super) shared: [u8; GROUP_CAPACITY],
     pub(super) low: [F; GROUP_CAPACITY],
     pub(super) block: [u32; GROUP_CAPACITY],
@@ -23,7 +25,7 @@ pub(super) struct ProbeGroup<'a, F> {
     pub(super) location: [ProbeLocation; GROUP_CAPACITY],
 }
 
-/// The location of a range's fingerprints, as far as the stages have found it.
+/// The location of the fingerprints in a probe's range, as far as the stages of the look-up have found it.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum ProbeLocation {
     /// In the entry's block, if the table has any fingerprints of the range.

@@ -1,4 +1,4 @@
-//! The bit flips of the probes of a table.
+//! The masks of a table's probes: which bits each probe flips in the query's prefix.
 
 use super::header::TableHeader;
 use crate::fingerprint::Fingerprint;
@@ -10,7 +10,7 @@ use crate::fingerprint::Fingerprint;
 /// may differ. A probe whose mask flips fewer bits looks for fingerprints that share only the first `flipped_bits` bits.
 #[derive(Debug)]
 pub(super) struct ProbeMasks<F> {
-    /// Number of bits, at the start of the prefix, that masks may flip.
+    /// Number of bits, at the start of the prefix, that the masks may flip.
     pub(super) flipped_bits: u32,
     /// The masks that flip fewer bits than the plan allows, then the masks that flip as many as it allows. Each of the
     /// two parts is ascending, so that probes of the same block are adjacent.
@@ -37,7 +37,7 @@ impl<F: Fingerprint> ProbeMasks<F> {
         ProbeMasks { flipped_bits, masks, partial_len }
     }
 
-    /// Bytes in memory.
+    /// Memory of the masks in bytes.
     pub(super) fn memory(&self) -> usize {
         self.masks.len() * F::BYTES
     }

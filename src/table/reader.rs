@@ -40,7 +40,8 @@ pub struct BlockInfo<F> {
     pub len: usize,
     /// Number of fingerprints in the block.
     pub fingerprints: usize,
-    /// Width in bits of the lower part of a fingerprint (`elias-fano`) or of a restart point (other codecs).
+    /// Width in bits of the lower part of a fingerprint (`elias-fano`), or of a restart point, the first
+    /// fingerprint of a span (other codecs).
     pub width: u32,
     /// First fingerprint, permuted.
     pub first: F,
@@ -114,7 +115,7 @@ impl<F: Fingerprint> Table<F> {
         })
     }
 
-    /// Header of the table: plan, codec, sizes.
+    /// Header of the table, as read from the file.
     pub fn header(&self) -> &TableHeader<F> {
         &self.header
     }
@@ -129,9 +130,9 @@ impl<F: Fingerprint> Table<F> {
         self.blocks.file().len() as u64
     }
 
-    /// Memory in bytes, without the file's own bytes. Includes the block index with its radix directory, a bit for each block
-    /// (whether it has been verified), the Bloom filter if it has been built, and the decoding table of the Huffman code. The
-    /// decoding table always has 32 KiB.
+    /// Memory in bytes that the table takes, without the file's own bytes. Includes the block index with its radix
+    /// directory, a bit for each block (whether it has been verified), the Bloom filter if it has been built, and
+    /// the decoding table of the Huffman code. The decoding table always has 32 KiB.
     pub fn memory(&self) -> usize {
         let decoder = if self.header.codec.spec().has_code { HuffmanDecoder::MEMORY } else { 0 };
         let filter = self.filter().map_or(0, BloomFilter::memory);

@@ -22,10 +22,11 @@ pub(crate) struct TableWriter<F, W> {
     header_crc: u32,
     /// Checksum of the checksums of the blocks.
     blocks_crc: crc32fast::Hasher,
-    /// The last fingerprints pushed. Those before index `cursor` are already in blocks; the others are pending.
+    /// The fingerprints pushed last. Those before index `cursor` are already in blocks; the others are pending.
     pending: Vec<F>,
     cursor: usize,
-    /// Maximum number of fingerprints in a block. With more pending fingerprints than this, a full block can be written.
+    /// Upper bound of the number of fingerprints in a block. As soon as more fingerprints are pending, a full
+    /// block can be written.
     fill_threshold: usize,
     pushed: u64,
     block: Vec<u8>,
@@ -184,7 +185,8 @@ impl<F: Fingerprint> Table<F> {
         Table::encode_with(Path::new("table in memory"), fingerprints, plan, codec, block_size, None)
     }
 
-    /// Like [`Table::encode`], with a given span; `None` is the codec's default. `path` appears only in messages.
+    /// Like [`Table::encode`], with a given span (number of fingerprints from one restart point to the next);
+    /// `None` is the codec's default. `path` appears only in messages.
     pub(crate) fn encode_with(
         path: &Path,
         fingerprints: &[F],

@@ -16,7 +16,8 @@ pub(crate) struct DamagedLog {
     pub(crate) sequences: Option<(u64, u64)>,
     /// Errors of the parts that could not be read, each with its offset.
     pub(crate) damage: Vec<Error>,
-    /// Number of lost records: those missing before or between sound ones, and sound ones with invalid operations.
+    /// Number of lost records: records that are missing before or between sound ones, and sound records with
+    /// invalid operations.
     pub(crate) missing: u64,
     /// Number of bytes after the last sound record.
     pub(crate) torn_bytes: u64,
@@ -24,7 +25,8 @@ pub(crate) struct DamagedLog {
     pub(crate) closed: bool,
 }
 
-/// Reference to the previous log; `None` if the log has no such reference, or its header is damaged.
+/// Reads the reference to the previous log from the header of a log. Returns `None` if the header has no such
+/// reference or is damaged.
 pub(crate) fn salvage_previous<F: Fingerprint>(
     path: &Path,
     bytes: &[u8],
@@ -86,7 +88,8 @@ pub(crate) fn salvage_log<F: Fingerprint>(
     damaged_log
 }
 
-/// First sound record at or after the offset `from` with a sequence number of at least `min_sequence`, and its offset.
+/// Finds the first sound record (with a valid checksum) that starts at or after the offset `from` and has a
+/// sequence number of at least `min_sequence`. Returns the record with its offset.
 fn next_sound(bytes: &[u8], from: usize, number: u64, min_sequence: u64) -> Option<(usize, LogRecord<'_>)> {
     // Bounds the time for checksums of overlapping records, which no writer creates.
     let mut checksum_budget = 4 * (bytes.len() - from) as u64;

@@ -30,7 +30,7 @@ pub(crate) enum Operation<'a, F> {
         fingerprint: F,
         id: u64,
     },
-    /// Sets a metadata value; committed together with the other operations of its record.
+    /// Sets a metadata value, atomically with the other operations of its record.
     Metadata {
         key: &'a str,
         value: &'a [u8],
@@ -178,8 +178,8 @@ pub(super) fn count_inserts<F: Fingerprint>(payload: &[u8]) -> u64 {
 pub(super) struct OperationReader<'a, F> {
     payload: &'a [u8],
     at: usize,
-    /// Largest operation kind that the log's format version permits, and the range of permitted kinds for error
-    /// messages.
+    /// Largest operation kind that the log's format version permits, and the range of permitted kinds in words for
+    /// error messages.
     max_kind: (u8, &'static str),
     fingerprints: PhantomData<F>,
 }

@@ -15,14 +15,15 @@ use crate::format::{self, log_header, log_record};
 pub(crate) struct LogHeader {
     /// Format version.
     pub(crate) version: u32,
-    /// Sequence number of the first record.
+    /// Sequence number of the log's first record.
     pub(crate) first_sequence: u64,
     /// Previous log of the store, if any.
     pub(crate) previous: Option<PreviousLog>,
 }
 
-/// Number of inserts in a log from a byte offset on, up to the first damaged record. Checksums are not verified. Used to
-/// size a memtable: the file length alone would give a far too large estimate, since names and notes fill most of some logs.
+/// Number of inserts in a log, from a byte offset up to the first damaged record. Checksums are not verified. Used
+/// to size a memtable: the file length alone would give a far too large estimate, since names and notes fill most
+/// of some logs.
 pub(crate) fn count_inserts<F: Fingerprint>(log: &[u8], from: u64) -> u64 {
     let (mut at, mut inserts) = ((from as usize).max(log_header::LEN), 0);
     while let Some(fields) = log.get(at..).and_then(|rest| rest.get(..log_record::LEN)) {
@@ -37,7 +38,8 @@ pub(crate) fn count_inserts<F: Fingerprint>(log: &[u8], from: u64) -> u64 {
     inserts
 }
 
-/// The reference from a log to the previous log, which was durable when the log was created.
+/// The reference from a log to the previous log of the store. The part of the previous log that it covers was
+/// durable when the later log was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PreviousLog {
     pub(crate) number: u64,
@@ -45,11 +47,11 @@ pub(crate) struct PreviousLog {
     pub(crate) len: u64,
 }
 
-/// A position in a log: where a read ended, and where the next read continues when the log has grown.
+/// A position in a log: where one read of the log ended, and where the next read continues when the log has grown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogPosition {
     pub(crate) header: LogHeader,
-    /// Sequence number of the record after the last sound one.
+    /// Sequence number that the next record will have.
     pub(crate) next_sequence: u64,
     /// Whether the last record is an end record: the log was closed, after all earlier records were synced.
     pub(crate) closed: bool,
@@ -62,7 +64,7 @@ pub(crate) struct LogPosition {
 }
 
 impl LogPosition {
-    /// Number of sound records with operations.
+    /// Number of sound records with operations, up to this position.
     pub(crate) fn records(&self) -> u64 {
         self.next_sequence - self.header.first_sequence - u64::from(self.closed)
     }
@@ -112,7 +114,8 @@ pub(crate) fn read_log_header<F: Fingerprint>(
     Ok(Some(LogPosition { header, next_sequence, closed: false, sound_bytes, torn_bytes, last: None }))
 }
 
-/// Whether the bytes of a log still have the header and the last record that were read before.
+/// Whether the bytes of a log still have the same header and the same last record as in the earlier read that
+/// ended at `read`.
 pub(crate) fn is_unchanged<F: Fingerprint>(
     path: &Path,
     bytes: &[u8],
@@ -165,7 +168,7 @@ pub(crate) fn continue_log<F: Fingerprint>(
     Ok(end)
 }
 
-/// Checks and decodes the header of a log; `None` if it is torn.
+/// Checks and decodes the header of a log. Returns `None` if the header is torn.
 pub(super) fn read_header<F: Fingerprint>(
     path: &Path,
     bytes: &[u8],
@@ -259,8 +262,9 @@ fn wrong_sequence(found: u64) -> Damage {
 }
 
 /// Decides whether the unsound bytes at offset `at` are damage or the result of a crash. They are damage if they
-/// were synced before: then this function returns `damage` as an error. A later record proves the sync if its sequence
-/// number is at least `min_sequence` and it says that more than `at` bytes of the file were durable.
+/// were synced before: then this function returns `damage` as an error. A later record proves that they were
+/// synced if its sequence number is at least `min_sequence` and it says that more than `at` bytes of the file were
+/// durable.
 fn refuse_if_synced(
     path: &Path,
     bytes: &[u8],

@@ -28,7 +28,7 @@ pub(crate) struct LogSyncer {
 struct SyncState {
     /// Whether a thread is syncing, or collecting other threads before its sync.
     syncing: bool,
-    /// Length of the part of the log that the current or last sync makes durable, in bytes.
+    /// Length in bytes of the part of the log that the current or last sync covers.
     target: u64,
     /// Number of threads that wait for the current sync, or waited for the last one.
     sharing: usize,
@@ -103,7 +103,8 @@ impl LogSyncer {
         }
     }
 
-    /// Collects other threads and syncs the file. Only one thread is in this function at a time.
+    /// Waits for other threads to join this sync, and then syncs the file. Only one thread is in this function at
+    /// a time.
     fn sync(&self, state: MutexGuard<'_, SyncState>, delay: Duration) {
         let is_incomplete = |state: &mut SyncState| state.waiting < state.expected;
         let collected = self.joined.wait_timeout_while(state, delay, is_incomplete);
@@ -155,7 +156,7 @@ mod tests {
 
     const FAILS_NEXT: usize = usize::MAX;
 
-    /// A file whose syncs take 1 ms. It records the number of bytes written when each sync began.
+    /// A file whose syncs take 1 ms. At the start of each sync, it records the number of bytes written.
     #[derive(Default)]
     struct CountingFile {
         written: AtomicU64,
@@ -245,7 +246,7 @@ mod tests {
         assert!(syncer.sync_to(8, Duration::ZERO).is_err());
     }
 
-    /// A delay that is longer than any test.
+    /// A delay that never ends during a test.
     const UNLIMITED_DELAY: Duration = Duration::from_secs(1 << 40);
 
     #[test]
@@ -305,9 +306,9 @@ mod tests {
         }
     }
 
-    /// A thread that arrived during another thread's sync then waits until that thread calls `sync_to` again, and
-    /// both share the next sync. A third thread that calls it without a delay ends this wait: the sync starts at
-    /// once.
+    /// Asserts that a thread that arrived during another thread's sync waits until that other thread calls
+    /// `sync_to` again, and that both share the next sync. If a third thread calls `sync_to` without a delay, the
+    /// wait ends and the sync starts at once.
     #[test]
     fn who_is_not_alone_waits_for_the_others() {
         for third in [false, true] {
@@ -333,8 +334,8 @@ mod tests {
         }
     }
 
-    /// A sync waits for threads that shared the last sync. If they do not come within the delay, the next sync
-    /// does not wait for them again.
+    /// Asserts that a sync waits for the threads that shared the last sync, but that the next sync does not wait
+    /// for them again if they do not come within the delay.
     #[test]
     fn who_went_away_is_waited_for_once() {
         let (file, syncer) = held();

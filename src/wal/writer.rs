@@ -133,7 +133,7 @@ impl<F: Fingerprint> LogWriter<F> {
         LittleEndian::write_u32(&mut record[log_record::CRC..], crc);
     }
 
-    /// Format version.
+    /// Format version of the log.
     pub(crate) fn version(&self) -> u32 {
         self.version
     }
@@ -143,7 +143,8 @@ impl<F: Fingerprint> LogWriter<F> {
         self.len
     }
 
-    /// Reference to this log for the header of the next log; valid once this log is durable.
+    /// Creates a reference to this log for the header of the next log. The reference is valid once this log is
+    /// durable.
     pub(crate) fn as_previous(&self) -> PreviousLog {
         PreviousLog { number: self.number, len: self.len }
     }
@@ -153,7 +154,7 @@ impl<F: Fingerprint> LogWriter<F> {
         self.next_sequence
     }
 
-    /// Syncer that makes the log durable, shared by any number of threads.
+    /// Returns the syncer that makes the log durable. Any number of threads may share it.
     pub(crate) fn syncer(&self) -> Arc<LogSyncer> {
         self.syncer.clone()
     }

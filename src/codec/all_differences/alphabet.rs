@@ -11,31 +11,35 @@ use crate::codec::Coding;
 use crate::fingerprint::Fingerprint;
 use crate::simd::MAX_POSITIONS;
 
-/// Maximum number of differing bits whose positions a tail can have. The highest differing bit is not counted: the
-/// symbol itself has its position.
-/// `benches/history/all-differences.md` has the measurements for this choice.
+/// Maximum number of bit positions that are stored for one fingerprint, in its *tail*. Each is the position of a
+/// bit that differs from an earlier fingerprint. The highest differing bit is not counted, because the symbol
+/// contains its position. `benches/history/all-differences.md` has the measurements for this choice.
 pub(super) const MAX_DIFFERING: u32 = MAX_POSITIONS;
-/// Width in bits of the distance back that a tail can have: from the predecessor back to the earlier fingerprint
-/// that this one is coded relative to.
+/// Width in bits of a stored distance: the number of places from a fingerprint's predecessor back to the earlier
+/// fingerprint that it is coded relative to.
 const BACK_BITS: u32 = 4;
-/// Number of preceding fingerprints, any of which a fingerprint can be coded relative to.
+/// A fingerprint can be coded relative to any one of this number of fingerprints before it.
 pub(crate) const WINDOW: usize = 1 << BACK_BITS;
-/// Number of symbols for each bit position h: one gap symbol, and near symbols for 0 to [`MAX_DIFFERING`] lower bits.
-/// There are two near symbols for each number of lower bits: relative to the predecessor, and to an earlier fingerprint.
+/// Number of symbols for each bit position h: one gap symbol for numeric differences to the predecessor, and near
+/// symbols for 0 to [`MAX_DIFFERING`] differing bits below h. For each number of differing bits, there are two
+/// near symbols: relative to the predecessor, and relative to an earlier fingerprint.
 const SYMBOL_FORMS: u32 = 1 + 2 * (MAX_DIFFERING + 1);
 
-/// Returns the number of symbols for fingerprints of `bits` bits.
+/// Returns the number of Huffman symbols of this codec for fingerprints of `bits` bits.
 pub(crate) fn alphabet_size(bits: u32) -> usize {
     (SYMBOL_FORMS * bits) as usize
 }
 
-/// Returns the number of bits that store a bit position from 0 to h - 1.
+/// Returns the width in bits of a stored bit position that is less than `h`.
 fn position_bits(h: u32) -> u32 {
     if h < 2 { 0 } else { 32 - (h - 1).leading_zeros() }
 }
 
-/// A symbol with its parameters: the bit position `h`, the number of differing bits below it, and whether the
-/// fingerprint is coded relative to one before its predecessor (`is_earlier`).
+/// A decoded Huffman symbol.
+///
+/// - `Gap` codes the numeric difference to the predecessor. The top bit of the difference is at position `h`.
+/// - `Near` codes the bits that differ from an earlier fingerprint. The highest of them is at position `h`, and
+///   `differing` bits are below it. `is_earlier` is false if the earlier fingerprint is the predecessor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DeltaSymbol {
     Gap { h: u32 },
@@ -70,9 +74,9 @@ impl DeltaSymbol {
         DeltaSymbol::Gap { h: top_bit(next.wrapping_sub(previous)) }
     }
 
-    /// Returns the near symbol that codes `next` relative to an earlier fingerprint, `other`. The predecessor of `next` is
-    /// `back` places after `other`; `back` is 0 if `other` is the predecessor. Returns `None` if the two fingerprints
-    /// differ in more than [`MAX_DIFFERING`] + 1 bits.
+    /// Returns the symbol that codes `next` by the bits that differ from an earlier fingerprint, `other`. `back`
+    /// is 0 if `other` is the predecessor of `next`, 1 if `other` is the fingerprint before the predecessor, and
+    /// so on. Returns `None` if `next` and `other` differ in more than [`MAX_DIFFERING`] + 1 bits.
     pub(super) fn from_near<F: Fingerprint>(other: F, next: F, back: usize) -> Option<DeltaSymbol> {
         let difference = other ^ next;
         let differing = difference.count_ones().wrapping_sub(1);
@@ -83,8 +87,8 @@ impl DeltaSymbol {
         })
     }
 
-    /// Returns the width in bits of each bit position in the tail, and the number of bit positions. Both are 0 for a
-    /// gap symbol.
+    /// Returns the width in bits of each bit position that is stored with this symbol, and the number of these bit
+    /// positions. Both are 0 for a gap symbol.
     pub(super) fn position_fields(self) -> (u32, u32) {
         match self {
             DeltaSymbol::Gap { .. } => (0, 0),
@@ -92,7 +96,8 @@ impl DeltaSymbol {
         }
     }
 
-    /// Returns the length of the tail, in bits.
+    /// Returns the length in bits of the tail: the bits that are stored for a fingerprint in addition to this
+    /// symbol.
     pub(super) fn tail_len(self) -> u32 {
         match self {
             DeltaSymbol::Gap { h } => h,
@@ -102,7 +107,8 @@ impl DeltaSymbol {
         }
     }
 
-    /// Returns the tail that codes `next` relative to `other`. `back` is as in [`DeltaSymbol::from_near`].
+    /// Returns the tail that codes `next` relative to `other`: the bits that are stored in addition to this
+    /// symbol. `back` is as in [`DeltaSymbol::from_near`].
     pub(super) fn tail<F: Fingerprint>(self, other: F, next: F, back: usize) -> F {
         match self {
             DeltaSymbol::Gap { h } => next.wrapping_sub(other) & F::suffix_mask(h),
@@ -125,11 +131,13 @@ fn top_bit<F: Fingerprint>(number: F) -> u32 {
     F::BITS - 1 - number.leading_zeros()
 }
 
-/// The coding chosen for a fingerprint: a symbol, and the earlier fingerprint that the symbol refers to.
+/// The coding chosen for a fingerprint: a symbol, and the earlier fingerprint that the fingerprint is coded
+/// relative to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DeltaCoding {
     pub(super) symbol: DeltaSymbol,
-    /// Distance from the predecessor back to the fingerprint that this one is coded relative to; 0 is the predecessor.
+    /// Distance back to the earlier fingerprint that this one is coded relative to: 0 for the predecessor, 1 for
+    /// the fingerprint before the predecessor, and so on.
     pub(super) back: usize,
 }
 
@@ -143,12 +151,12 @@ impl From<DeltaCoding> for Coding {
     }
 }
 
-/// Returns the coding of `next` with the lowest price, or `None` if no symbol for `next` has a price.
+/// Returns the coding of `next` with the lowest price, or `None` if no symbol that can code `next` has a price.
 ///
-/// `before` has the fingerprints before `next` in its span, at least one; only the last [`WINDOW`] are examined. `price`
-/// takes a symbol's index in the alphabet and the symbol. It returns the size of the code word and the tail, in any
-/// unit, or `None` if the symbol has no code word. Among codings with the same price, the gap symbol comes first,
-/// then the fingerprint nearest before `next`.
+/// `before` has the fingerprints before `next` in its span, at least one; only the last [`WINDOW`] are examined.
+/// `price` takes a symbol's index in the alphabet and the symbol. It returns the size of the code word and of the
+/// further bits, in any unit, or `None` if the symbol has no code word. Among codings with the same price, the gap
+/// symbol comes first, then the fingerprint nearest before `next`.
 pub(super) fn cheapest_coding<F: Fingerprint>(
     before: &[F],
     next: F,

@@ -1,4 +1,5 @@
-//! Decodes the code words and tails of a span of `all-differences`.
+//! Decodes fingerprints of the codec `all-differences`: first the Huffman code words, then the *tails* (the bits
+//! stored in addition to the code words).
 
 use std::hint::select_unpredictable;
 
@@ -75,26 +76,29 @@ impl WordEntry {
     }
 }
 
-/// Number of fingerprints whose tails are read together.
+/// Number of fingerprints in a group. The tails of a group (the bits stored in addition to the code words) are
+/// read together.
 pub(super) const GROUP_LEN: usize = 8;
-/// Number of code words that always fit in one load of the bit buffer. A load has at least 57 bits.
+/// Number of Huffman code words that always fit in one load of the bit buffer, because a load has at least 57
+/// bits.
 pub(super) const WORDS_PER_LOAD: usize = 4;
-/// Length of a [`CodeWordBuffer`]: room for the code words of the longest span, and for the words that are read beyond
-/// the span's end.
+/// Number of code words in a [`CodeWordBuffer`]. The buffer has room for the code words of the longest span, and
+/// for those that are read beyond the span's end.
 const WORD_BUFFER_LEN: usize = format::MAX_SPAN as usize + GROUP_LEN;
 
-/// The decoded code words of a span, each a packed [`WordEntry`].
+/// The decoded code words of a span (a sequence of fingerprints that is decoded from its start). Each is a packed
+/// [`WordEntry`].
 pub(super) type CodeWordBuffer = [u32; WORD_BUFFER_LEN];
 pub(super) const EMPTY_WORDS: CodeWordBuffer = [0; WORD_BUFFER_LEN];
 
-/// A table that decodes the code words of a Huffman code. Its index is the next bits of a block.
+/// A look-up table that decodes Huffman code words. The next bits of a block are the index of an entry.
 #[derive(Debug)]
 pub(super) struct WordDecoder {
     entries: Box<[WordEntry; 1 << MAX_WORD_BITS]>,
 }
 
 impl WordDecoder {
-    /// `bits` is the width of a fingerprint.
+    /// Creates the look-up table of a Huffman code, for fingerprints of `bits` bits.
     pub(super) fn new(code: &HuffmanCode, bits: u32) -> WordDecoder {
         let mut entries = Box::new([WordEntry::default(); 1 << MAX_WORD_BITS]);
         for (number, string, length) in code.strings_with_word() {
@@ -103,7 +107,8 @@ impl WordDecoder {
         WordDecoder { entries }
     }
 
-    /// Reads [`WORDS_PER_LOAD`] code words from bit `start` of a block on. Returns the bit position of the next code word.
+    /// Decodes the [`WORDS_PER_LOAD`] code words that start at bit `start` of a block. Returns the bit position of
+    /// the next code word.
     #[inline(always)]
     pub(super) fn read_words(
         &self,
@@ -122,13 +127,13 @@ impl WordDecoder {
     }
 }
 
-/// Says how to compute each of eight fingerprints from an earlier fingerprint ([`Deltas8`]), for fingerprints of 64
-/// or 128 bits.
+/// How to compute each of eight fingerprints from an earlier fingerprint. Extends [`Deltas8`] to fingerprints of
+/// 128 bits.
 pub(super) struct GroupDeltas {
     deltas: Deltas8,
-    /// High halves of `deltas.add`, for fingerprints of 128 bits.
+    /// Upper 64 bits of each number in `deltas.add`. Used for fingerprints of 128 bits.
     high_add: [u64; GROUP_LEN],
-    /// High halves of `deltas.flip`, for fingerprints of 128 bits.
+    /// Upper 64 bits of each number in `deltas.flip`. Used for fingerprints of 128 bits.
     high_flip: [u64; GROUP_LEN],
 }
 
@@ -136,8 +141,8 @@ impl GroupDeltas {
     pub(super) const NONE: GroupDeltas =
         GroupDeltas { deltas: Deltas8::NONE, high_add: [0; GROUP_LEN], high_flip: [0; GROUP_LEN] };
 
-    /// Reads the tails of eight code words. The first tail ends at bit `end` of the block; each further tail ends where
-    /// the one before it starts.
+    /// Reads the tails of eight fingerprints: the bits stored in addition to their code words. The first tail ends
+    /// at bit `end` of the block; each further tail ends where the one before it starts.
     #[inline(always)]
     fn read_tails<F: Fingerprint>(&mut self, block: &[u8], words: &[u32; GROUP_LEN], end: usize) {
         let words = WordGroup8 { words, block, end };
@@ -152,8 +157,8 @@ impl GroupDeltas {
         }
     }
 
-    /// Reads the tails of all gap symbols again, with loads for tails of any length. Tails longer than one load occur only
-    /// in the smallest tables.
+    /// Reads the tails of all gap symbols (numeric differences) again, with a method for tails of any length. Only
+    /// the smallest tables have tails that are longer than one load.
     #[cold]
     #[inline(never)]
     fn reread_long_gaps(&mut self, words: WordGroup8<'_>) {
@@ -166,7 +171,7 @@ impl GroupDeltas {
         }
     }
 
-    /// Reads the tails again for fingerprints of 128 bits, and sets both halves of `add` and `flip`.
+    /// Reads the tails of eight fingerprints of 128 bits again, and sets both halves of `add` and `flip`.
     #[inline(always)]
     fn reread_wide<F: Fingerprint>(&mut self, words: WordGroup8<'_>) {
         for (i, &word) in words.words.iter().enumerate() {
@@ -200,26 +205,29 @@ fn from_halves<F: Fingerprint>(low: u64, high: u64) -> F {
     if F::BITS == 64 { F::from_u64(low) } else { F::from_u64(low) | F::from_u64(high) << (64 % F::BITS) }
 }
 
-/// Reads the fingerprints of a span in order: the tails in groups of eight, then one fingerprint after the other.
+/// Decodes the fingerprints of a span, a sequence that is decoded from its start. Reads the tails (the bits stored
+/// in addition to the code words) in groups of eight, and then computes one fingerprint after the other.
 pub(super) struct SpanReader<'a, F> {
     block: &'a [u8],
     /// Bit position where the next tail ends. Tails are stored backward, so this is where the previous tail starts.
     pub(super) tail: usize,
     value: F,
-    /// The last [`WINDOW`] fingerprints. Fingerprint n of the span, counted from 0, is at index n modulo [`WINDOW`].
+    /// The [`WINDOW`] fingerprints that were decoded last. Fingerprint n of the span, counted from 0, is at index
+    /// n modulo [`WINDOW`].
     recent: [F; WINDOW],
     number: usize,
 }
 
 impl<'a, F: Fingerprint> SpanReader<'a, F> {
-    /// Starts at the first fingerprint of a span whose tails end at bit `end`.
+    /// Creates a reader of a span whose first fingerprint is `first`. The tails of the span end at bit `end` of
+    /// the block.
     #[inline(always)]
     pub(super) fn new(block: &'a [u8], end: usize, first: F) -> Self {
         SpanReader { block, tail: end, value: first, recent: [first; WINDOW], number: 0 }
     }
 
-    /// Reads the tails of the next eight code words into `deltas`. Only the first `count` words belong to the span; the
-    /// results for the other words have no meaning.
+    /// Reads the tails of the next eight fingerprints into `deltas`; `words` has their decoded code words. Only
+    /// the first `count` words belong to the span. The results for the other words have no meaning.
     #[inline(always)]
     pub(super) fn read_tails(
         &mut self,

@@ -1,9 +1,10 @@
 //! The codec `all-differences`. If a fingerprint differs from an earlier one in few bits, this codec stores the
-//! positions of all these bits. Other codecs store only the position of the first one.
+//! positions of all these bits. Other codecs store only the position of the first one, and then all bits after it.
 //!
-//! Blocks and spans have the layout of `first-difference`, but there are more symbols (`alphabet.rs`). A code word
-//! determines the fields of its tail. Code word and tail together give the difference between a fingerprint and one of
-//! the sixteen fingerprints before it in its span.
+//! Blocks and spans have the layout of `first-difference`, but there are more symbols (`alphabet.rs`). Each
+//! fingerprint, except for the first of a span, has a code word and a *tail*. The code word determines the fields
+//! of the tail. Code word and tail together give the difference between the fingerprint and one of the sixteen
+//! fingerprints before it in its span.
 
 mod alphabet;
 mod decoder;
@@ -56,8 +57,8 @@ impl CodecKind for AllDifferences {
 }
 
 impl AllDifferences {
-    /// Returns the cheapest coding of the last fingerprint of `span`. Before it, the slice has the preceding fingerprints of
-    /// its span: all of them, or the last [`WINDOW`].
+    /// Returns the coding with the fewest bits for the last fingerprint of `span`. `span` also has the fingerprints
+    /// before it: all since the start of the span, or only the last [`WINDOW`].
     fn choose_coding<F: Fingerprint>(&self, span: &[F]) -> DeltaCoding {
         let (&next, before) = span.split_last().expect("a fingerprint");
         let price = |number, symbol: DeltaSymbol| {
@@ -69,12 +70,13 @@ impl AllDifferences {
         cheapest_coding(before, next, price).unwrap_or_else(gap)
     }
 
-    /// Returns the coding of each fingerprint of a span, except for the first.
+    /// Returns the coding of each fingerprint of a span, except for the first, which has none.
     fn choose_codings<F: Fingerprint>(&self, span: &[F]) -> Vec<DeltaCoding> {
         (1..span.len()).map(|i| self.choose_coding(&span[i.saturating_sub(WINDOW)..=i])).collect()
     }
 
-    /// Returns the total size in bits of the code words and the tails of the codings `coded`.
+    /// Returns the total size in bits of a span's code words and tails. `coded` has the codings of its
+    /// fingerprints.
     fn data_bits<F: Fingerprint>(&self, coded: &[DeltaCoding]) -> usize {
         let bits = |&DeltaCoding { symbol, .. }: &DeltaCoding| {
             self.code.length(symbol.number(F::BITS)) + symbol.tail_len()
@@ -82,7 +84,8 @@ impl AllDifferences {
         coded.iter().map(|coded| bits(coded) as usize).sum()
     }
 
-    /// Writes a span: the code words forward from bit `word` of a block, the tails backward from bit `tail`.
+    /// Writes the coded fingerprints of a span: the code words forward from bit `word` of a block, and the tails
+    /// (the further bits) backward from bit `tail`.
     fn write_span<F: Fingerprint>(
         &self,
         span: &[F],
@@ -100,9 +103,9 @@ impl AllDifferences {
         }
     }
 
-    /// Reads the codings of a block whose `fingerprints` have been decoded. Returns a list for each span, without the span's
-    /// first fingerprint. Returns an error if a code word does not match the two fingerprints that it relates: no
-    /// conforming writer writes such a block.
+    /// Returns the coding of each fingerprint of a block, in a list for each span. The first fingerprint of a span
+    /// has no coding. `fingerprints` were decoded from the block. Returns an error if a code word does not match
+    /// the two fingerprints that it relates, because no conforming writer writes such a block.
     fn read_codings<F: Fingerprint>(
         &self,
         block: &[u8],
@@ -135,7 +138,8 @@ impl AllDifferences {
         fingerprints.chunks(self.spans.span_len).enumerate().map(read_span).collect()
     }
 
-    /// Decodes `N` consecutive spans of equal length at once. `first` is the index of the first span in the block.
+    /// Decodes the fingerprints of `N` consecutive spans into `values`, all spans at once. The spans must have the
+    /// same length. `first` is the index of the first span in the block.
     #[inline(always)]
     fn decode_spans<F: Fingerprint, const N: usize>(
         &self,

@@ -1,10 +1,10 @@
-//! Compares bulk application of operations with applying them one by one.
+//! Tests that applying operations in bulk gives the same memtable as applying them one by one.
 
 use super::{ModelOperation, query, random};
 use crate::fingerprint::Fingerprint;
 use crate::memtable::Memtable;
 
-/// A memtable to which the operations were applied in bulk.
+/// Creates a memtable and applies the operations to it in bulk.
 pub(super) fn filled<F: Fingerprint>(
     distance: u32,
     bytes: u64,
@@ -46,7 +46,8 @@ pub(super) fn assert_same<F: Fingerprint>(
     }
 }
 
-/// Asserts that bulk application gives the same memtable as one by one, with enough operations for several workers.
+/// Asserts that applying operations in bulk gives the same memtable as applying them one by one, if there are so
+/// many that several worker threads start.
 #[test]
 fn many_at_once_as_one_by_one() {
     let operations: Vec<(ModelOperation<u64>, bool)> = (0..30_000)

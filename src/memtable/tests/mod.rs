@@ -61,7 +61,7 @@ impl<F: Fingerprint> MemtableModel<F> {
 }
 
 impl<F: Fingerprint> ModelOperation<F> {
-    /// The operation in the form in which it comes from a log.
+    /// Converts the operation to the form in which it comes from a log.
     fn logged(&self) -> wal::Operation<'_, F> {
         match *self {
             ModelOperation::Insert(fingerprint, id, ref name) => {
@@ -114,7 +114,7 @@ fn since<F: Fingerprint>(
     pairs(query, matches)
 }
 
-/// A few base fingerprints, including both ends of the range, and their neighbours.
+/// Generates fingerprints: a few bases, including all zeros and all ones, with up to three bits flipped.
 fn fingerprint<F: Fingerprint>() -> impl Strategy<Value = F> {
     let few = prop::sample::select(vec![0, u128::MAX, 0x0123_4567_89ab_cdef_0246_8ace_1357_9bdf]);
     let bits = prop::collection::vec(0..F::BITS, 0..4);
@@ -194,8 +194,8 @@ fn same_as_model<F: Fingerprint>(
     }
 }
 
-/// Asserts that queries for pairs that were inserted after one version and are live at another give the same as the
-/// model.
+/// Asserts that [`Memtable::query_since`] returns the same pairs as the model, for each query and many pairs of
+/// versions.
 fn since_as_model<F: Fingerprint>(
     memtable: &Memtable<F>,
     operations: &[(ModelOperation<F>, bool)],
@@ -254,7 +254,7 @@ proptest! {
     }
 }
 
-/// Pseudorandom value for a number, the same in each run.
+/// Returns a pseudorandom value that depends only on `number`.
 fn random(number: u64) -> u64 {
     append_vec::mix(number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }

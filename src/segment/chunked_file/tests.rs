@@ -68,7 +68,7 @@ fn every_flipped_bit_and_every_truncation_is_found() {
     every_damage_is_found(bytes, read);
 }
 
-/// Damage of one chunk is reported with its offset; the other chunks stay readable.
+/// Asserts that damage of one chunk is reported with its offset, and that the other chunks stay readable.
 #[test]
 fn a_chunk_is_checked_by_itself() {
     let mut bytes = encoded(&[b"first", b"other"], false);
@@ -83,7 +83,8 @@ fn a_chunk_is_checked_by_itself() {
     assert_eq!((offset, damage), (16, Damage::Truncated { expected: 10, found: 9 }));
 }
 
-/// The checksum of a chunk also covers the chunk's number in the file.
+/// Asserts that swapped chunks are found, because the checksum of a chunk also covers the chunk's number in the
+/// file.
 #[test]
 fn swapped_chunks_are_found() {
     let mut bytes = encoded(&[b"first", b"other"], false);
@@ -93,7 +94,7 @@ fn swapped_chunks_are_found() {
     assert!(chunks.get(0, 4).is_err() && chunks.get(1, 4).is_err());
 }
 
-/// A sound chunk of another file passes its own checksum, but not the footer's.
+/// Asserts that a sound chunk of another file is found: it passes its own checksum, but not the footer's.
 #[test]
 fn the_footer_vouches_for_all_chunks_together() {
     let (bytes, other) = (encoded(&[b"first", b"other"], false), encoded(&[b"first", b"alien"], false));

@@ -151,7 +151,7 @@ fn open_notes(bytes: &[u8]) -> Result<NoteFile> {
     NoteFile::open(Path::new("n"), bytes.to_vec().into())
 }
 
-/// Notes of arbitrary bytes in several chunks, including notes of the maximum length.
+/// Asserts that notes of arbitrary bytes are read back from several chunks, including notes of the maximum length.
 #[test]
 fn notes_come_back() {
     let mut expected: Vec<_> = (0..300_u64).map(|i| (i * i, vec![i as u8; (i % 7 * 90) as usize])).collect();

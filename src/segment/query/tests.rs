@@ -35,8 +35,8 @@ fn entries<F: Fingerprint>(random: &mut impl FnMut() -> u64, count: usize, dista
         .collect()
 }
 
-/// Rewrites the tables of a segment, except for the first, with other bits of the fingerprint as prefix. Older versions wrote
-/// tables with other prefix bits for some plans.
+/// Rewrites the tables of a segment, except for the first, with other bits of the fingerprint as prefix. Older
+/// versions of this crate wrote such tables for some plans.
 fn with_other_bits<F: Fingerprint>(
     folder: &Path,
     mut entry: SegmentEntry,
@@ -125,7 +125,7 @@ impl<F: Fingerprint> SegmentSet<F> {
         Ok(found)
     }
 
-    /// Expected matches, by a linear scan.
+    /// Finds the expected matches of a query by a linear scan of all segments.
     fn expected(&self, query: F, distance: u32) -> Vec<(F, Option<u64>)> {
         let each = self.entries.iter().enumerate().flat_map(|(segment, entries)| {
             let near = entries.iter().filter(move |entry| entry.0.distance(query) <= distance);
@@ -174,14 +174,16 @@ proptest! {
     }
 }
 
-/// Queries more tables than are probed together, and finds more matches than are kept without heap memory.
+/// Asserts that a query finds all matches if there are more tables than are probed together, and more matches than
+/// are kept without heap memory.
 #[test]
 fn dozens_of_segments() {
     build::<u64>(&[60; 40], 3, 7).check(3);
     build::<u128>(&[60; 40], 6, 8).check(6);
 }
 
-/// A table file is read with the permutation in its header, even if the plan of the same name has other prefix bits today.
+/// Asserts that a table file is read with the permutation in its header, even if the plan with the same name now
+/// has other prefix bits.
 #[test]
 fn tables_with_other_bits_are_read() {
     fn check<F: Fingerprint>(distance: u32) {
@@ -198,7 +200,7 @@ fn tables_with_other_bits_are_read() {
     check::<u128>(3);
 }
 
-/// After enough queries, missing filters are built, but only if there are several segments.
+/// Asserts that missing filters are built after enough queries, but only if there are several segments.
 #[test]
 fn filters_are_made_when_they_are_worth_it() {
     let count = 40 * FINGERPRINTS_PER_QUERY as usize;
@@ -228,8 +230,8 @@ fn filters_are_made_when_they_are_worth_it() {
     }
 }
 
-/// If a block of any segment is damaged, each answer is either right or an error that names the file, and at least one
-/// query returns the error.
+/// Asserts that a damaged block of any segment never gives a wrong answer: each query returns all matches or an
+/// error that names the file, and at least one query returns the error.
 #[test]
 fn a_damaged_block_of_any_segment_is_reported_by_its_file() {
     let distance = 3;

@@ -5,7 +5,8 @@ use std::process::Command;
 
 use super::*;
 
-/// Output or error message of `reader.py` for a log. `None` if Python is missing, which is a failure on CI.
+/// Runs `reader.py` on a log, and returns its output or error message. Returns `None` if Python is missing, which
+/// is a failure on CI.
 fn run_reader(bytes: &[u8], number: u64) -> Option<Result<String, String>> {
     let reader = Path::new(env!("CARGO_MANIFEST_DIR")).join("format-spec/reader.py");
     let folder = tempfile::tempdir().unwrap();
@@ -22,7 +23,7 @@ fn run_reader(bytes: &[u8], number: u64) -> Option<Result<String, String>> {
     }
 }
 
-/// Expected lines of `reader.py` for the records of a log. Texts must not have control characters.
+/// Output lines that `reader.py` should print for the records of a log. Texts must not have control characters.
 fn lines<F: Fingerprint>(batches: &NumberedBatches) -> String {
     let mut text = String::new();
     let hex = |fingerprint: &u128| F::from_u128(*fingerprint).to_hex();
@@ -75,8 +76,8 @@ fn check_reader<F: Fingerprint>(bytes: &[u8], number: u64) -> bool {
     true
 }
 
-/// Compares a log with its golden file. `torn` is the number of bytes after its sound records.
-/// `UPDATE_GOLDEN=1 cargo test --lib wal` rewrites the golden logs.
+/// Asserts that a log is equal to its golden file, and is read correctly. `torn` is the number of bytes after the
+/// log's sound records. `UPDATE_GOLDEN=1 cargo test --lib wal` rewrites the golden logs.
 fn check_golden<F: Fingerprint>(name: &str, number: u64, bytes: &[u8], batches: &NumberedBatches, torn: u64) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("format-spec/golden").join(name);
     let path = folder.join(format!("{number:06}.log"));

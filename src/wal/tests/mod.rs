@@ -260,7 +260,8 @@ fn batches_are_refused_when_they_do_not_fit() {
     assert_eq!(writer.next_sequence(), 2);
 }
 
-/// A log of version 3 has no notes: a reader of that version must not find one.
+/// Asserts that a log with a note has format version 4, and that a note in a log of version 3 is reported as
+/// damage.
 #[test]
 fn notes_make_another_version() {
     let batches = [vec![OwnedOperation::Note(7, vec![0, 255, 10])]];
@@ -340,8 +341,8 @@ fn every_flipped_bit_leaves_a_prefix_or_is_damage() {
     }
 }
 
-/// In a closed log, every flipped bit is noticed. A flipped bit before the end record is an error. A flipped bit
-/// inside the end record makes it a torn tail.
+/// Asserts that every flipped bit of a closed log is noticed. A flipped bit before the end record is an error. A
+/// flipped bit inside the end record makes it a torn tail.
 #[test]
 fn every_flipped_bit_of_a_closed_log() {
     let previous = PreviousLog { number: 1, len: 96 };
@@ -385,7 +386,7 @@ fn fields_about_the_previous_log() {
     }
 }
 
-/// An end record must say that all bytes before it are durable.
+/// Asserts that an end record is damaged unless it says that all bytes before it are durable.
 #[test]
 fn an_end_record_that_says_less() {
     let mut bytes = log_after::<u64>(None, 1, 7, &example(), &[], true);
@@ -438,7 +439,8 @@ fn a_torn_header_is_damage_only_if_it_was_synced() {
     assert!(matches!(damage, Error::Corrupt { damage: Damage::Magic { .. }, .. }), "{damage}");
 }
 
-/// If many records overlap, each nearly as long as the file, only a small multiple of the file size is checksummed.
+/// Asserts that the damage of a hostile log is reported. The log has many overlapping records, each nearly as long as
+/// the file. The test is fast only if checksums of no more than a small multiple of the file size are computed.
 #[test]
 fn hostile_logs_do_not_take_long() {
     let mut bytes = log::<u64>(1, 1, &example()[..1], &[]);
