@@ -1,4 +1,4 @@
-//! `simstore add`, run repeatedly. It recognises input that an earlier run has read by its contents.
+//! `simstore add`, run repeatedly: if an earlier run has read an input, `add` recognises the input by its contents.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -216,7 +216,7 @@ fn no_id_comes_after_the_greatest() {
     assert_eq!(folder.run(&["dump", "t"]).ok(), expected);
 }
 
-/// Returns lines of HEX<TAB>ID in groups of eight near-duplicates.
+/// Returns `count` lines of HEX<TAB>ID. Each group of eight successive lines has near fingerprints.
 fn near_duplicates(count: u64) -> String {
     (0..count).map(|i| format!("{:016x}\td{i}\n", Random(i / 8 + 1).next() ^ (1 << (i % 8)))).collect()
 }

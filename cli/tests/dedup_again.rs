@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::{CommandOutput, Random, TestFolder, hex_lines};
 
-/// Waits until a run has created the temporary file of its output.
+/// Waits until a run has created `temporary`, the temporary file of an output.
 fn wait_for_file(folder: &TestFolder, temporary: &str) {
     while !folder.path(temporary).exists() {
         std::thread::yield_now();
@@ -117,8 +117,8 @@ fn a_repeated_run_adds_nothing_and_keeps_its_output() {
     assert_eq!(folder.ids("seen"), ["old", "x", "y", "z"]);
 }
 
-/// If a run has added documents to the store but failed to rename its output, the same run again completes the
-/// output. Another run does not overwrite it.
+/// A run has added documents to the store but failed to rename its output file. The same command with the same
+/// input then completes this output, and with another input it fails and does not overwrite the output.
 #[test]
 fn a_repeated_run_completes_the_output_of_an_interrupted_run() {
     let folder = TestFolder::new();

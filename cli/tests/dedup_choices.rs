@@ -47,8 +47,8 @@ fn chains_and_stars() {
     assert!(stderr.contains("cluster of 4: largest distance 9 bits"), "{stderr}");
 }
 
-/// Stars equal their definition, computed by a plain loop: in order of preference, each unassigned document
-/// becomes the representative of all unassigned documents within the distance.
+/// The clusters of `--cluster-by stars` equal those of a plain loop: in order of preference, each unassigned
+/// document becomes the representative of all unassigned documents within the distance.
 #[test]
 fn stars_equal_those_of_the_plain_loop() {
     let folder = TestFolder::new();

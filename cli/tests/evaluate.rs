@@ -80,8 +80,8 @@ fn counts_equal_those_computed_by_hand() {
     assert!((bound - 3.0 / 13.0 * 500_500.0).abs() < 1e-6 && objects[0]["false_pairs"].is_null());
 }
 
-/// Writes three pairs of page versions: one with the path `a`, two with the path `b`. Both versions of `a` and two
-/// of the four versions of `b` consist of the same word; only their spaces differ.
+/// Writes three pairs of texts, which are old and new versions of a page: one pair for page `a`, two pairs for page
+/// `b`. Four of the six texts are the same word with different spaces: both texts of `a`, and two texts of `b`.
 fn write_template_pairs(folder: &TestFolder) {
     let page = |path: &str, old: &str, new: &str| {
         json!({"path": path, "text_old": old, "text_new": new}).to_string() + "\n"

@@ -17,7 +17,7 @@ fn documents(seeds: std::ops::Range<u64>, id: impl Fn(u64) -> Value) -> String {
     seeds.map(|seed| format!("{}\n", json!({"id": id(seed), "text": text(seed)}))).collect()
 }
 
-/// Returns lines of HEX<TAB>ID.
+/// Returns a line of HEX<TAB>ID for each fingerprint. The ids count up from `first_id`.
 fn pairs(fingerprints: &[u64], first_id: usize) -> String {
     let lines = fingerprints.iter().zip(first_id..);
     lines.map(|(fingerprint, id)| format!("{fingerprint:016x}\t{id}\n")).collect()

@@ -22,7 +22,7 @@ fn write_corpus(folder: &TestFolder) {
     folder.write("corpus/page.md", "a page by itself");
 }
 
-/// Returns the names of the part files in a `--resume` folder.
+/// Returns the names of the part files in a `--resume` folder. A part file has the result of one part of the input.
 fn part_files(folder: &TestFolder, name: &str) -> Vec<String> {
     let entries = folder.path(name).read_dir().unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -85,7 +85,8 @@ fn a_damaged_part_is_reported_and_replaced() {
     }
 }
 
-/// If a pipe has the path of a part or stage file, the run does not block on it, but reports and replaces it.
+/// If a pipe has the path of a file in the `--resume` folder (a part file or a stage file), the run does not block
+/// on the pipe, but reports it and replaces it by a file.
 #[cfg(unix)]
 #[test]
 fn a_pipe_at_the_path_of_a_part_or_stage_is_replaced() {
@@ -119,7 +120,7 @@ fn a_pipe_at_the_path_of_a_part_or_stage_is_replaced() {
     }
 }
 
-/// Returns the bytes of a part file with this text and a valid checksum.
+/// Returns the bytes of a part file of a `--resume` folder, with this text and a valid checksum.
 fn part_with_checksum(text: impl std::io::Read) -> Vec<u8> {
     let mut part = zstd::encode_all(text, 1).unwrap();
     let checksum = xxhash_rust::xxh3::xxh3_64(&part);
@@ -170,7 +171,8 @@ fn a_part_with_wrong_content_is_refused() {
     folder.run(&["dedup", "a.jsonl", "--resume", "work"]).fails(1, "a line is longer than 67108864 bytes");
 }
 
-/// A change in the middle of a file, outside the sampled bytes, is detected by the modification time.
+/// A run with `--resume` detects a change in the middle of an input file by the file's modification time. If this
+/// time were unchanged, the run would compare only bytes at both ends of the file.
 #[test]
 fn a_part_of_a_changed_file_is_replaced() {
     let folder = TestFolder::new();
@@ -196,9 +198,9 @@ fn a_part_of_a_changed_file_is_replaced() {
     assert_eq!(changed.ok(), "");
 }
 
-/// If size, modification time and the sampled bytes at both ends of a file are unchanged, its part is reused.
-/// A run that reads the file again detects a change of any document, removes the part and fails. The next run
-/// reads the whole file.
+/// If the size, the modification time and some bytes at both ends of an input file are unchanged, its part file in
+/// the `--resume` folder is reused. If the run later reads the input again and finds a changed document, it removes
+/// the part file and fails. The next run processes the whole input file.
 #[test]
 fn a_part_of_a_file_with_an_undetected_change_is_removed() {
     let folder = TestFolder::new();
@@ -282,8 +284,8 @@ fn shards_are_joined() {
     folder.run(&["dedup", "a.hex", "--resume", "all"]).fails(2, "--resume needs documents");
 }
 
-/// A run with `--shard` gives no warning about empty input, even if all inputs belong to other shards. A run by
-/// similarity gives no warning about fingerprints either.
+/// A run with `--shard` gives no warning about empty input, even if all inputs belong to other shards. It gives no
+/// warning about fingerprints either, because it compares texts by similarity.
 #[test]
 fn a_shard_without_parts_gives_no_warning() {
     let folder = TestFolder::new();

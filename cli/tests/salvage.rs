@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{Random, TestFolder, fields};
 
-/// Returns lines of HEX<TAB>NAME.
+/// Returns a line of HEX<TAB>NAME for each fingerprint. The names count up from `page {first}`.
 fn lines(fingerprints: &[u64], first: usize) -> String {
     let lines = fingerprints.iter().zip(first..);
     lines.map(|(fingerprint, name)| format!("{fingerprint:016x}\tpage {name}\n")).collect()
@@ -35,7 +35,7 @@ fn live_store() -> TestFolder {
     folder
 }
 
-/// Returns the distinct lines of a store's dump.
+/// Returns the distinct lines that `simstore dump` prints for a store.
 fn dump(folder: &TestFolder, store: &str) -> BTreeSet<String> {
     folder.run(&["dump", store]).ok().lines().map(String::from).collect()
 }
@@ -182,7 +182,7 @@ fn a_store_without_its_manifest_is_not_written_to() {
 
 /// Creates a store that finds documents by similarity (store of similar documents) and keeps their texts. Its
 /// compression dictionary is built from the first 1000 documents, and the last 100 are in a log. Also returns the
-/// texts by id.
+/// texts in the order of their ids, which count up from 0.
 fn similar_store() -> (TestFolder, Vec<String>) {
     let folder = TestFolder::new();
     let mut random = Random(77);

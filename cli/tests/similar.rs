@@ -340,8 +340,8 @@ fn the_first_run_accepts_the_same_options_as_later_runs() {
     assert!(folder.run(&["inspect", "code"]).ok().contains("code-7"));
 }
 
-/// One command compares new documents with a store, creates it if missing, and adds the kept documents. The
-/// runs of later days find these documents.
+/// `dedup --against --add` compares new documents with a store, creates the store if it is missing, and adds the
+/// kept documents. Later runs find these documents in the store.
 #[test]
 fn new_documents_are_added_in_one_command() {
     for with_texts in [false, true] {

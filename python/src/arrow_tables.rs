@@ -39,7 +39,7 @@ pub(crate) fn table_source(array: AnyArray, names: &FieldNames) -> PyResult<Docu
     Ok(stream_source(array.into_reader()?, Some(columns)))
 }
 
-/// Returns the error for a missing column.
+/// Returns the error for a missing column. `argument` is the Python argument that selects another column.
 pub(crate) fn missing_column_error<'a>(
     name: &str,
     argument: &str,
@@ -66,8 +66,8 @@ pub(crate) fn stream_source(
     })
 }
 
-/// Returns the next array of a stream, or `None` at the end. The stream is read in the calling thread: it may call Python, or be bound to
-/// that thread.
+/// Returns the next array of a stream, or `None` at the end. Reads the stream in the calling thread, because the
+/// stream may call Python code or may be bound to that thread.
 pub(crate) fn next_array(
     reader: &mut Option<Box<dyn ArrayReader + Send>>,
     call: &Call,

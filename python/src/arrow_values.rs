@@ -120,7 +120,7 @@ pub(crate) fn to_object_array<'py>(py: Python<'py>, values: &ArrayRef) -> PyResu
     Ok(PyArray1::<Py<PyAny>>::from_vec(py, objects.collect::<PyResult<Vec<_>>>()?).into_any())
 }
 
-/// Returns the name of the nullable pandas dtype.
+/// Returns the name of the nullable pandas dtype for an Arrow type.
 pub(crate) fn pandas_dtype(data_type: &DataType) -> &'static str {
     match data_type {
         DataType::UInt64 => "UInt64",

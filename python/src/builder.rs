@@ -115,7 +115,8 @@ impl BuilderState {
 }
 
 impl PyBuilder {
-    /// Inserts documents. After an internal error the builder's state is unknown, so the builder ends.
+    /// Inserts documents by calling `insert`. After an internal error the builder's state is unknown, so the builder
+    /// ends. `name` is the name of the Python method, for errors.
     fn insert_with<T>(
         &self,
         py: Python<'_>,
@@ -132,7 +133,7 @@ impl PyBuilder {
     }
 
     /// Takes the engine's builder out of this object, so that later calls fail. Returns `None` if the builder has
-    /// already ended.
+    /// already ended. `name` is the name of the Python method, for errors.
     fn take(&self, py: Python<'_>, name: &str) -> PyResult<Option<AnyBuilder>> {
         self.builder.with(py, name, |state| Ok(state.take().map(|state| state.builder)))
     }

@@ -63,8 +63,8 @@ impl<T: Send + Sync> ClosableStore<T> {
     /// Returns the store for one call.
     ///
     /// # Errors
-    /// If the store is closed, or if this process was forked after the store was opened: locks may be held there by threads that do
-    /// not exist in this process.
+    /// If the store is closed, or if this process was forked after the store was opened. In a forked process, locks of the store
+    /// may stay locked forever, because the threads that hold them do not exist there.
     pub(crate) fn acquire(&self, py: Python<'_>) -> PyResult<StoreGuard<T>> {
         if self.process != std::process::id() {
             return Err(exception(py, Error::Forked { path: self.path.clone() }));

@@ -14,8 +14,8 @@ use crate::binary_column::{BinaryColumn, cast_column, digest_column, unexpected_
 use crate::call;
 use crate::table::PyTable;
 
-/// Computes the stars of connected components, one component after the other. The rows of a component are its sets, the most preferred
-/// first, then its pairs.
+/// Computes the stars of connected components, one component after the other. A star is a representative and sets
+/// that are similar to it. The rows of a component are its sets, the most preferred first, then its pairs.
 #[pyclass(module = "simstore._simstore", name = "_ComponentStars")]
 pub(crate) struct PyStars(ComponentStars);
 
@@ -30,9 +30,9 @@ impl PyStars {
     /// `similarity` are null. The row of a pair has the digests of two similar sets, `digest` and `other`, and
     /// their `similarity`.
     ///
-    /// Returns the removed sets of the components that have ended, with columns `digest`, `leader` (the
-    /// representative of the set's star), `nearest` (the most similar representative), and `similarity` (to
-    /// `nearest`).
+    /// A component ends before the first row of another component. Returns the sets of ended components that are
+    /// not representatives, with columns `digest`, `leader` (the representative of the set's star), `nearest` (the
+    /// most similar representative), and `similarity` (to `nearest`).
     fn push(
         &mut self,
         py: Python<'_>,
@@ -65,7 +65,7 @@ impl PyStars {
         assignment_table(&assignments)
     }
 
-    /// Returns the removed sets of the last component, like `push`.
+    /// Returns the sets of the last component that are not representatives, with the same columns as `push`.
     fn finish(&mut self, py: Python<'_>) -> PyResult<PyTable> {
         assignment_table(&call::detached(py, || Ok(self.0.finish()))?)
     }

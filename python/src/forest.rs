@@ -35,7 +35,7 @@ use crate::table::PyTable;
 /// [{'first': 1, 'member': 2}, {'first': 4, 'member': 7}, {'first': 4, 'member': 9}]
 #[pyclass(frozen, module = "simstore", name = "Forest")]
 pub(crate) struct PyForest {
-    /// No Python code runs while it is locked.
+    /// No Python code runs while this mutex is locked, so a wait for the mutex cannot deadlock with the GIL.
     inner: Mutex<AnyForest>,
     width: Width,
 }

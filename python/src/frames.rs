@@ -207,7 +207,7 @@ fn read_extra_values(column: &Bound<'_, PyAny>) -> PyResult<Vec<Result<Option<St
     Ok(all)
 }
 
-/// Reads texts without ids.
+/// Reads a list, series or array of texts as documents without ids.
 pub(crate) fn read_texts(source: &Bound<'_, PyAny>) -> PyResult<DocumentSource> {
     let texts = Texts::read_lenient(source)?;
     let rows = texts.len();

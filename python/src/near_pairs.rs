@@ -23,10 +23,11 @@ const PAIR_BATCH_QUEUE_MAX: usize = 2;
 /// Minimum number of pairs in a batch, except for the last batch.
 const PAIR_BATCH: usize = 1 << 16;
 
-/// Names and columns of a batch of pairs.
+/// The columns of a batch of pairs, each with its name.
 type PairColumns = Vec<(&'static str, ArrayRef)>;
 
-/// Finds the pairs of a place, and sends them in batches. Stops early if the receiver is dropped.
+/// Finds the pairs in one part of a table of the join, and sends them in batches. Stops early if the receiver is
+/// dropped.
 ///
 /// Each fingerprint in `repeated` occurs several times and is also paired with itself.
 pub(crate) fn send_pairs<F: Fingerprint>(
@@ -64,7 +65,7 @@ pub(crate) fn send_pairs<F: Fingerprint>(
     let _ = sender.send(last);
 }
 
-/// Iterates over the pairs of a place; made by `JoinParts.pairs`.
+/// Iterates over the near pairs in one part of a table of a join; made by `JoinParts.pairs`.
 #[pyclass(frozen, module = "simstore", name = "NearPairs")]
 pub(crate) struct PyNearPairs {
     receiver: Exclusive<Receiver<Result<PairColumns>>>,

@@ -148,7 +148,7 @@ pub(crate) struct NewDocuments {
 enum FingerprintInput {
     Fingerprints(AnyFingerprints),
     Texts(Texts),
-    /// Fingerprints of texts; `None` for texts without features.
+    /// Fingerprints that were computed from `Texts`; `None` for texts without features.
     FromTexts(Vec<Option<u128>>),
 }
 

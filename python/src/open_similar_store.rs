@@ -91,7 +91,8 @@ impl OpenSimilarStore {
         if self.is_synced { self.documents.store().sync() } else { Ok(()) }
     }
 
-    /// Runs `work` with the document's numeric id and its name. If the id is no number, allocates the next free number.
+    /// Runs `work` with the document's numeric id and its name. If `id` is a name or `None`, allocates the next free
+    /// number as the numeric id.
     fn with_number<T>(
         &self,
         id: Option<IdRef<'_>>,

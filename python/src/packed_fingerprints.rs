@@ -40,7 +40,7 @@ pub(crate) fn unpack_all<F: Fingerprint>(object: &Bound<'_, PyAny>) -> PyResult<
 /// Number of fingerprints in a packed value, two for each edge.
 const FINGERPRINTS_PER_VALUE: usize = 1 << 16;
 
-/// Packs edges, in binary values of about half a MiB.
+/// Packs edges, which are pairs of fingerprints, into binary values of about half a MiB each.
 pub(crate) fn edge_array<F: Fingerprint>(edges: &[(F, F)]) -> PyArrowArray {
     let packed = |edges: &[(F, F)]| {
         let ends: Vec<F> = edges.iter().flat_map(|&(a, b)| [a, b]).collect();
@@ -54,7 +54,9 @@ pub(crate) fn edge_array<F: Fingerprint>(edges: &[(F, F)]) -> PyArrowArray {
 /// Maximum size of the values of an Arrow binary array: offsets have 32 bits.
 const BINARY_COLUMN_MAX_BYTES: usize = i32::MAX as usize;
 
-/// Builder of the table sent to other tasks: place, packed fingerprints, and the fingerprints among them that occur several times.
+/// Builder of the Arrow table that a task sends to other tasks. `places` has the numbers of buckets, or of parts of
+/// the join's tables. For each number, the builder has the packed fingerprints, and the packed fingerprints that
+/// occur several times (`repeated`).
 #[derive(Default)]
 pub(crate) struct PlaceTableBuilder {
     places: Vec<u32>,

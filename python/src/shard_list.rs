@@ -47,8 +47,8 @@ pub(crate) fn _write_shard_list(py: Python<'_>, folder: PathBuf, list: ShardList
     call::detached(py, move || list_from_fields(list).write(&folder))
 }
 
-/// Creates a directory for the shards of a run, or removes leftovers of failed runs from it. `replace`: whether it
-/// may have shards.
+/// Creates a directory for the shards of a run, or removes leftovers of failed runs from the directory. Unless
+/// `replace` is set, a directory that already has shards is an error.
 #[pyfunction]
 pub(crate) fn _prepare_shard_folder(py: Python<'_>, folder: PathBuf, replace: bool) -> PyResult<()> {
     call::detached(py, move || prepare_folder(&folder, replace))

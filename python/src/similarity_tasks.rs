@@ -75,8 +75,8 @@ pub(crate) fn _feature_sets(
     PyTable::from_columns(columns)
 }
 
-/// Chooses the parameters of the search among `distinct` different sets: the number of bands to join, the distance of each band, and the
-/// distance of all bands together, in bits.
+/// Chooses the parameters of the search among `distinct` different sets: the number of bands to join, the maximum distance in one band, and
+/// the maximum distance in all bands together, in bits.
 #[pyfunction]
 pub(crate) fn _choose_bands(
     py: Python<'_>,
@@ -88,8 +88,8 @@ pub(crate) fn _choose_bands(
     Ok((search.bands, search.band_distance, search.signature_distance))
 }
 
-/// One side of all candidate pairs: digest, number of features, and signature of the first set of each pair, or of
-/// the second.
+/// One side of all pairs of sets: either the first set of each pair, or the second. For each set: digest, number of
+/// features, and signature.
 struct CandidateSide {
     digests: Vec<u128>,
     features: Vec<u32>,
@@ -128,8 +128,8 @@ impl CandidateSide {
 /// The columns digest, features and sketches.
 type SignatureColumns<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
-/// Selects the candidate pairs among the pairs found by joining one band, with `digest_a` less than `digest_b`. The caller must pass a pair
-/// with equal bands in both orders.
+/// Selects the candidate pairs among the pairs that the join of the band `sketch` found, with `digest_a` less than `digest_b`. The caller
+/// must pass a pair with equal bands in both orders. `chosen` is the result of [`_choose_bands`].
 #[pyfunction]
 pub(crate) fn _candidates(
     py: Python<'_>,

@@ -421,7 +421,8 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
 }
 
-/// Returns the columns for the matches of a batch.
+/// Returns the columns of the table that `query_many` returns, with their names. `position` maps an index among the
+/// queries that are not null to the position of the query in the caller's array.
 fn columns<F: Fingerprint>(
     snapshot: &AnySnapshot,
     matches: &[BatchMatch<F>],

@@ -37,7 +37,8 @@ pub(crate) struct OpenStore {
 type InsertLock<'a> = (Option<RwLockWriteGuard<'a, ()>>, Option<RwLockReadGuard<'a, ()>>);
 
 impl OpenStore {
-    /// Begins a transaction. If ids are names, also returns an [`IdAllocator`]. The caller keeps the lock until the commit.
+    /// Begins a transaction. If ids are names, also returns an [`IdAllocator`]. The caller keeps the returned lock until
+    /// the transaction is committed.
     pub(crate) fn begin_insert(
         &self,
         by_name: bool,

@@ -23,7 +23,7 @@ def value_batches(fingerprints, bits, type=None):
 
 
 def shuffle(results):
-    """Returns the batches of each place (partition of the join): an empty batch, and a batch for each row."""
+    """Groups the rows of batches by the column ``place``. Returns the batches of each place: an empty one, and one for each row."""
     batches_by_place = defaultdict(lambda: [pa.RecordBatch.from_pylist([], joining.SENT)])
     for batch in results:
         for row in range(batch.num_rows):
@@ -32,7 +32,7 @@ def shuffle(results):
 
 
 def pack_and_scatter(fingerprints, parts, tasks=3):
-    """Packs and scatters fingerprints in several tasks. Returns the batches of each place."""
+    """Runs `pack` and `scatter` on fingerprints in several tasks. Returns the resulting batches by their ``place``."""
     packed = []
     for task in range(tasks):
         batches = value_batches(fingerprints[task::tasks], parts.bits)

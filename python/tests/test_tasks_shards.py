@@ -248,7 +248,9 @@ def test_a_list_that_was_cut_or_changed_is_refused(tmp_path):
 
 
 def write_forged_list(folder, **members):
-    """Rewrites the list of shards with changed members and a matching checksum. The value "left out" removes a member."""
+    """Rewrites the JSON file of the list of shards: changes its members to `members`, and adds a matching checksum.
+
+    The value "left out" removes a member."""
     old = json.loads((folder / "shards.json").read_bytes())
     del old["checksum"]
     text = json.dumps({key: value for key, value in (old | members).items() if value != "left out"}).encode()[:-1]

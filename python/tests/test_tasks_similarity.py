@@ -116,7 +116,7 @@ def test_several_recalls(recall):
 
 @pytest.mark.parametrize("max_words", [8, 16, 44])
 def test_texts_that_are_parts_of_other_texts(max_words):
-    """Finds pairs of texts of all sizes whose second text is a part of the first."""
+    """The tasks find similar texts if one text is a part of the other, for texts of all sizes up to `max_words`."""
     words = [f"w{at}" for at in range(max_words)]
     sizes = range(max(1, max_words - 13), max_words + 1)
     rows = enumerate_texts([" ".join(words[start : start + size]) for size in sizes for start in range(0, max_words - size + 1)])
@@ -188,9 +188,9 @@ def test_malformed_task_columns_are_refused():
 
 
 def component_stars(preferred, pairs, **options):
-    """Returns the assignments (document, representative, nearest kept, similarity) of all components.
+    """Runs `led`, and returns its rows (set, leader, nearest leader, similarity). Asserts that they do not depend on the batch size.
 
-    `preferred` has the sets of each component in order of preference. The result must not depend on the batch size."""
+    `preferred` has the sets of each component in order of preference."""
 
     def key(number):
         return number.to_bytes(16, "big")

@@ -5,7 +5,7 @@ use std::fs;
 
 use crate::{Random, TestFolder};
 
-/// A command to disturb, with its setup and the state to compare afterwards.
+/// A command to disturb, and bash lines that create its stores and print the state after the command.
 pub(crate) struct CommandCase {
     pub(crate) name: &'static str,
     /// Bash line that creates the initial stores. May be empty.
@@ -16,8 +16,8 @@ pub(crate) struct CommandCase {
     print_state: &'static str,
 }
 
-/// Bash line that verifies the store `s`, prints its sorted dump (fingerprints with ids or names), and then
-/// runs `$rest`.
+/// Expands to a bash line that verifies the store `s`, prints its sorted dump (fingerprints with ids or names),
+/// and then runs the bash commands `$rest`.
 macro_rules! store_state {
     ($rest:literal) => {
         concat!("set -e; $simstore -q verify s >verified; $simstore dump s | sort; ", $rest)
@@ -89,7 +89,7 @@ pub(crate) const CASES: &[CommandCase] = &[
 ];
 
 impl CommandCase {
-    /// Writes the inputs and runs the setup.
+    /// Writes the input files to the folder, and runs the bash line `setup` there.
     pub(crate) fn prepare(&self, folder: &TestFolder) {
         write_inputs(folder);
         if !self.setup.is_empty() {

@@ -7,7 +7,7 @@ use super::cases::CASES;
 use super::{repetitions, wait_for_exit};
 use crate::{Random, TestFolder};
 
-/// Changes one random file in the folder of inputs: copies it, or removes, moves or inserts a line.
+/// Changes the input folder `docs` at random: copies a file, or removes, moves or inserts lines of a file.
 fn change_inputs(folder: &TestFolder, random: &mut Random) {
     let file = |name: &str| folder.0.path().join("docs").join(name);
     let name = ["a", "b", "c", "d"][random.below(4) as usize];
@@ -32,8 +32,8 @@ fn change_inputs(folder: &TestFolder, random: &mut Random) {
     }
 }
 
-/// If an input changes during a run, `dedup` writes the kept documents either of the old or of the new
-/// corpus, or it fails with a message and writes no output.
+/// If an input file changes during a run, `dedup` either succeeds or fails with a message. If it succeeds, it has
+/// written the result for the old files or the result for the new files. If it fails, it writes no output.
 #[test]
 fn changed_while_read() {
     let case = CASES.iter().find(|case| case.name == "dedup").unwrap();

@@ -157,8 +157,8 @@ fn full_disks() {
     }
 }
 
-/// A failure after the commit does not undo it. The message says that documents were added and output files
-/// are complete.
+/// If `dedup --add` fails after it has committed the documents to the store, the documents stay there. The
+/// message says that the documents were added and that the output files are complete.
 #[test]
 fn a_failure_after_the_commit_is_reported() {
     let folder = TestFolder::new();

@@ -101,7 +101,8 @@ fn wait_for_exit(mut child: Child, line: &str) -> CommandExit {
 }
 
 impl CommandExit {
-    /// Asserts, for a command that was not killed, a documented exit code, a message on failure, and no panic.
+    /// Asserts that the command ended without a signal or a panic, with a documented exit code, and with a
+    /// message if it failed.
     #[track_caller]
     fn check(&self, context: &str) {
         assert!(!self.stderr.contains("panicked"), "{context}: {}", self.stderr);
@@ -115,7 +116,8 @@ impl CommandExit {
 /// `expected` state without leftover temporary files. A disturbed run that reports success must have reached
 /// this state too.
 ///
-/// `run` executes the disturbed command. It returns `None` if its exit cannot be checked.
+/// `run` executes the disturbed command, and returns its exit, or `None` if there is no exit to check, such as after
+/// a kill.
 #[track_caller]
 fn disturb(
     case: &CommandCase,

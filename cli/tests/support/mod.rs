@@ -70,7 +70,7 @@ impl TestFolder {
         CommandOutput::new(command.output().unwrap())
     }
 
-    /// Sorted ids or names of a store. A repeated id is returned once for each stored pair.
+    /// Sorted ids or names of a store. An id with several fingerprints is returned once for each.
     pub(crate) fn ids(&self, store: &str) -> Vec<String> {
         let dump = self.run(&["dump", store]).ok();
         let mut ids: Vec<String> =

@@ -32,7 +32,7 @@ def members_by_star_rounds(forests: DataFrame, bits: int) -> DataFrame:
     Parameters
     ----------
     forests : DataFrame
-        With the column ``edges``: packed edges, as `joining.connect` yields them.
+        With the column ``edges``: packed edges (pairs of nodes), as `joining.connect` yields them.
     bits : {64, 128}
         Width of a node.
 
@@ -66,7 +66,7 @@ def members_by_star_rounds(forests: DataFrame, bits: int) -> DataFrame:
 
 
 def large_star(edges: DataFrame) -> DataFrame:
-    """Connects the larger neighbours of each node to the smallest of its neighbours, or to the node if that is smaller."""
+    """Connects the larger neighbours of each node to the smallest of its neighbours, or to the node itself if no neighbour is smaller."""
     directed = edges.union(edges.select(F.col("other").alias("node"), F.col("node").alias("other")))
     directed = directed.where(F.col("node") != F.col("other"))
     smallest = directed.groupBy("node").agg(F.min(F.least("node", "other")).alias("smallest"))

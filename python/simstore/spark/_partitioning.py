@@ -1,6 +1,7 @@
 """Partitioning of rows by the column ``place``: all rows with the same place go to one Spark partition, which has no other rows.
 
-A place is the number of one part of one table of a join, or of a bucket (`simstore.JoinParts`).
+A place is a number. It identifies one part of one table of a join, or a bucket: the fingerprints with the same value of a hash (see
+`simstore.JoinParts`).
 
 Spark chooses the partition of a row by the hash of its key. If places were the keys, some partitions would be empty and others would have
 two places. So each place has a key whose hash selects the partition with the number of the place.
@@ -42,7 +43,7 @@ def spark_hash(numbers: NDArray[np.int32]) -> NDArray[np.int32]:
 
 @cache
 def partition_keys(places: int) -> NDArray[np.int32]:
-    """Returns a key for each place: the smallest number that `repartition(places, "key")` sends to the partition of the place."""
+    """Returns a key for each of `places` partitions: the smallest number that `repartition(places, "key")` sends to this partition."""
     keys = np.full(places, -1, np.int32)
     start = 0
     while (keys < 0).any():
@@ -56,7 +57,7 @@ def partition_keys(places: int) -> NDArray[np.int32]:
 
 
 def repartition_by_place(df: DataFrame, task: Task, places: int, fields: T.StructType) -> DataFrame:
-    """Runs a task on each partition of `df`, and sends the resulting rows of each place to its own partition.
+    """Runs a task on each partition of `df`, and moves all resulting rows with the same ``place`` to a partition of their own.
 
     Parameters
     ----------
@@ -64,7 +65,7 @@ def repartition_by_place(df: DataFrame, task: Task, places: int, fields: T.Struc
     task : callable
         Takes and returns an iterator of record batches.
     places : int
-        Number of places, and number of partitions of the result.
+        Number of values of ``place``, and number of partitions of the result.
     fields : StructType
         Columns of the batches that the task returns. The column ``place`` has numbers from 0 to `places` - 1.
 
@@ -80,11 +81,11 @@ def repartition_by_place(df: DataFrame, task: Task, places: int, fields: T.Struc
 def run_with_keys(
     task: Task, place_keys: NDArray[np.int32], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Runs a task, and adds the column ``key`` to its batches."""
+    """Runs a task, and adds the column ``key`` to its batches. `place_keys` has the key for each value of the column ``place``."""
     for batch in task(batches):
         yield append_keys(batch, place_keys)
 
 
 def append_keys(rows: Any, place_keys: NDArray[np.int32]) -> Any:
-    """Adds the column ``key`` to a batch or a table with a column ``place``. `place_keys` has the key of each place."""
+    """Adds the column ``key`` to a batch or a table. `place_keys` has the key for each value of the column ``place``."""
     return rows.append_column(KEY, pa.array(place_keys[rows.column("place").to_numpy()], KEY.type))

@@ -71,7 +71,8 @@ class ReferenceStores:
         """Returns the similarity threshold, the profile, and the rows.
 
         If there are stores, the profile is the profile of the stores, and the rows have the new column ``stored``: the most similar stored
-        document, or null. If `similar` is None, the threshold of the stores applies, or 0.8 without stores.
+        document, or null. If `similar` is None, the threshold of the stores applies, or 0.8 without stores. With stores, raises an error
+        if `profile` is given or `keep` is "none".
         """
         if not self.paths:
             return 0.8 if similar is None else similar, profile, rows

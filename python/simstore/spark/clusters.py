@@ -81,7 +81,7 @@ def clusters(
 
 
 def components(pairs: DataFrame, edges: int | None = None) -> DataFrame:
-    """Returns the connected components of the graph whose edges are pairs.
+    """Returns the connected components of a graph. The edges of the graph are the rows of `pairs`.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def components(pairs: DataFrame, edges: int | None = None) -> DataFrame:
 
 
 def merge_forests(forests: DataFrame, bits: int, edges: int | None) -> DataFrame:
-    """Merges forests of packed edges. Returns the members of clusters with their roots, in columns ``member`` and ``root``.
+    """Merges forests: edges that connect the members of each cluster. Returns a row for each member, with columns ``member`` and ``root``.
 
     `edges` is the maximum number of edges in one task. The default depends on the memory of a task.
     """

@@ -175,8 +175,9 @@ def _members_by_similarity(search: SimilaritySearch, keep: str) -> DataFrame:
     - ``nearest``: the digest of the most similar representative, and ``similarity``: the similarity to it;
     - ``stored``: the most similar stored document, or null.
 
-    If `keep` is "none", ``root`` and ``nearest`` are the root of the row's component. If the row is similar to a stored document, ``root``
-    identifies this document, ``nearest`` is null, and ``similarity`` is the similarity to this document.
+    If `keep` is "none", ``root`` and ``nearest`` are the digest that identifies the row's connected component, and ``similarity`` is 1. If
+    the row is similar to a stored document, ``root`` identifies this document, ``nearest`` is null, and ``similarity`` is the similarity
+    to this document.
     """
     pairs = persist(search.similar_set_pairs())
     roots = components(pairs.select(F.col("digest_a").alias("a"), F.col("digest_b").alias("b")))
@@ -242,7 +243,7 @@ def _members_by_distance(
 
 
 def _decide(members: DataFrame, metric: str, keep: str, stores: ReferenceStores) -> DataFrame:
-    """Returns the columns that the result adds, and the column `ROW_ID`, for the rows that are near another row or a stored document.
+    """Returns the rows that are near another row or a stored document: the columns that `dedup` adds to `df`, and the column `ROW_ID`.
 
     `members` is the result of `_members_by_similarity` or `_members_by_distance`, and `metric` is "similarity" or "distance" accordingly.
     """

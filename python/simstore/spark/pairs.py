@@ -38,8 +38,9 @@ def near_pairs(
     """Returns all pairs of rows with fingerprints that differ in at most `distance` bits, including equal fingerprints.
 
     Rows are packed, thousands in one value, and sent once, by a hash of the fingerprint. The receiving task collapses equal fingerprints.
-    It sends each distinct fingerprint once for each table of the join, as eight bytes, to the task that joins its part of the table. The
-    pairs go back to the tasks that have the ids. No rows are collected to the driver.
+    The join has several tables of fingerprints, each split into parts (see `simstore.JoinParts`). The receiving task sends each distinct
+    fingerprint once for each table, as eight bytes, to the task that joins this part of the table. The pairs go back to the tasks that
+    have the ids. No rows are collected to the driver.
 
     `df` is read twice, or once if `count` is given. Persist or write it if it takes long to compute.
 
@@ -127,12 +128,12 @@ def near_fingerprints(values: DataFrame, distance: int, parts: int | None = None
 
 
 def pack_by_bucket(values: DataFrame, join_parts: simstore.JoinParts, buckets: int) -> DataFrame:
-    """Packs the single column ``fingerprint`` by bucket, with one partition for each bucket. Equal fingerprints are in the same bucket."""
+    """Packs the single column ``fingerprint`` by bucket. A bucket has the fingerprints with one value of a hash, and its own partition."""
     return _partitioning.repartition_by_place(values, partial(joining.pack, parts=join_parts, buckets=buckets), buckets, SENT)
 
 
 def scatter_to_places(packed: DataFrame, join_parts: simstore.JoinParts) -> DataFrame:
-    """Sends packed fingerprints from their buckets to the places of the join (one for each part of each table).
+    """Sends fingerprints, packed by `pack_by_bucket`, to the places of the join. A place is one part of one table.
 
     The result has one partition for each place.
     """
@@ -148,7 +149,7 @@ def _join_at_places(packed: DataFrame, join_parts: simstore.JoinParts) -> DataFr
 def choose_join(
     df: DataFrame, fingerprint: str, distance: int, parts: int | None, count: int | None
 ) -> tuple[simstore.JoinParts, int]:
-    """Returns the parts of a join, and the number of buckets that collapse equal fingerprints before the join."""
+    """Returns the parts of a join, and the number of buckets for `pack_by_bucket`."""
     bits = checked_bits(_columns.fingerprint_bits(df, fingerprint))
     if parts is None:
         # Raises an error for an invalid distance before the rows are counted.

@@ -26,9 +26,9 @@ UNIT_BYTES = {"b": 1, "k": 1 << 10, "m": MIB, "g": 1 << 30, "t": 1 << 40}
 def choose_parts(spark: SparkSession, count: int, distance: int = 3, bits: Literal[64, 128] = 64) -> simstore.JoinParts:
     """Chooses the number of parts of a join of `count` fingerprints.
 
-    A task joins one part. There are enough parts that each fits in the memory of a task, and that all cores are busy. The tasks that an
-    executor runs at once share half of its memory for Python. This memory is ``spark.executor.pyspark.memory``, or else
-    ``spark.executor.memoryOverhead``.
+    A join has several tables of the fingerprints, each split into the same number of parts. A task joins one part of one table. There are
+    enough parts that each fits in the memory of a task, and that all cores are busy. The tasks that an executor runs at once share half of
+    its memory for Python. This memory is ``spark.executor.pyspark.memory``, or else ``spark.executor.memoryOverhead``.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ def checked_bits(bits: int) -> Literal[64, 128]:
 
 
 def fingerprint_type(bits: int) -> pa.DataType:
-    """Returns the type of a column of fingerprints in the batches between tasks."""
+    """Returns the Arrow type of fingerprints in the batches that tasks send to each other."""
     return pa.int64() if bits == 64 else pa.binary()
 
 

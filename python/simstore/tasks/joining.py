@@ -35,7 +35,7 @@ def near_schema(bits: int) -> pa.Schema:
 
 
 def nodes_schema(bits: int) -> pa.Schema:
-    """Returns the schema of unpacked edges, with one row for each edge."""
+    """Returns the schema of the batches of `unpack`: the two fingerprints of an edge, with one row for each edge."""
     return pa.schema([("node", fingerprint_type(bits)), ("other", fingerprint_type(bits))])
 
 
@@ -47,7 +47,7 @@ def members_schema(bits: int) -> pa.Schema:
 def pack(
     batches: Iterable[pa.RecordBatch], parts: simstore.JoinParts, fingerprint: str = "fingerprint", buckets: int = 1
 ) -> Iterator[pa.RecordBatch]:
-    """Packs distinct fingerprints by bucket.
+    """Packs distinct fingerprints by bucket. A hash of the fingerprint selects its bucket, so equal fingerprints are in the same bucket.
 
     Parameters
     ----------
@@ -76,7 +76,9 @@ def pack(
 
 
 def scatter(batches: Iterable[pa.RecordBatch], parts: simstore.JoinParts) -> Iterator[pa.RecordBatch]:
-    """Collapses the equal fingerprints of one or more buckets, and yields each distinct fingerprint once for each table.
+    """Collapses the equal fingerprints of one or more buckets, and packs each distinct fingerprint once for each table of the join.
+
+    A bucket has the fingerprints with the same value of a hash. A place of the join is one part of one table.
 
     Parameters
     ----------
@@ -94,7 +96,7 @@ def scatter(batches: Iterable[pa.RecordBatch], parts: simstore.JoinParts) -> Ite
 
 
 def near(batches: Iterable[pa.RecordBatch], parts: simstore.JoinParts) -> Iterator[pa.RecordBatch]:
-    """Finds the near pairs of one or more places.
+    """Finds the near pairs of one or more places. A place is one part of one table of the join.
 
     Parameters
     ----------
@@ -116,7 +118,7 @@ def near(batches: Iterable[pa.RecordBatch], parts: simstore.JoinParts) -> Iterat
 
 
 def connect(batches: Iterable[pa.RecordBatch], parts: simstore.JoinParts) -> Iterator[pa.RecordBatch]:
-    """Connects the near fingerprints of one or more places.
+    """Connects the near fingerprints of one or more places. A place is one part of one table of the join.
 
     Parameters
     ----------
@@ -127,7 +129,8 @@ def connect(batches: Iterable[pa.RecordBatch], parts: simstore.JoinParts) -> Ite
     Yields
     ------
     pyarrow.RecordBatch
-        With the schema `EDGES`: a forest for each place, with fewer edges than fingerprints, as `JoinParts.forest` returns it.
+        With the schema `EDGES`: a forest for each place, as `JoinParts.forest` returns it. A forest has edges that connect the members
+        of each cluster, one edge fewer than members.
     """
     for place, fingerprints, repeated in _group_by_place(batches):
         yield from _edge_batches(parts.forest(place, fingerprints, repeated))
@@ -136,7 +139,7 @@ def connect(batches: Iterable[pa.RecordBatch], parts: simstore.JoinParts) -> Ite
 def connect_pairs(
     batches: Iterable[pa.RecordBatch], a: str = "a", b: str = "b", bits: int = 64
 ) -> Iterator[pa.RecordBatch]:
-    """Connects the two fingerprints of each pair.
+    """Makes a forest from pairs of fingerprints: edges that connect the members of each cluster, one edge fewer than members.
 
     Parameters
     ----------
@@ -158,7 +161,7 @@ def connect_pairs(
 
 
 def merge(batches: Iterable[pa.RecordBatch], bits: int = 64) -> Iterator[pa.RecordBatch]:
-    """Merges forests into one forest.
+    """Merges forests into one forest: edges that connect the members of each cluster, one edge fewer than members.
 
     Parameters
     ----------
@@ -188,7 +191,7 @@ def unpack(batches: Iterable[pa.RecordBatch], bits: int = 64) -> Iterator[pa.Rec
     Yields
     ------
     pyarrow.RecordBatch
-        With the schema `nodes_schema`. If a node is connected only with itself, ``node`` and ``other`` are equal.
+        With the schema `nodes_schema`. If a fingerprint is connected only with itself, ``node`` and ``other`` are equal.
     """
     for batch in batches:
         first, member = _fingerprint_columns(pa.table(_merge_forests([batch], bits).edges()), ["first", "member"])
@@ -231,7 +234,7 @@ def _merge_forests(batches: Iterable[pa.RecordBatch], bits: int) -> simstore.For
 
 
 def _group_by_place(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.ChunkedArray, pa.ChunkedArray]]:
-    """Yields each place or bucket with its packed fingerprints, and with those of them that occur several times, also packed."""
+    """Yields each value of ``place`` with the columns ``fingerprints`` and ``repeated`` of its rows. The batches have the schema `SENT`."""
     # With the schema, because the iterator may be empty.
     table = sort_packed(pa.Table.from_batches([_with_repeated(batch) for batch in batches], SENT), SENT.names)
     places = table.column("place")
@@ -243,7 +246,7 @@ def _group_by_place(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa
 def sort_packed(table: pa.Table, names: list[str]) -> pa.Table:
     """Sorts packed rows by the columns `names`, so that the result does not depend on their order of arrival.
 
-    If Spark computes lost data again and the data differs, the job fails.
+    The order matters, because a job fails if Spark computes lost data again and the data differs.
     """
     return table.take(pc.sort_indices(table, sort_keys=[(name, "ascending") for name in names]))
 
@@ -265,7 +268,7 @@ def _edge_batches(edges: simstore.Array) -> Iterator[pa.RecordBatch]:
 
 
 def _fingerprint_columns(table: pa.Table, names: list[str]) -> list[Any]:
-    """Returns columns of fingerprints, with the type `fingerprint_type`."""
+    """Returns the columns `names`, which are fingerprints, with the type `fingerprint_type`."""
     columns = [table.column(name) for name in names]
     if columns[0].type == pa.uint64():
         return [pa.chunked_array([chunk.view(pa.int64()) for chunk in column.chunks], pa.int64()) for column in columns]

@@ -35,7 +35,7 @@ PACKED = pa.schema([("count", pa.int32()), ("queries", pa.binary())])
 
 
 def found_schema(bits: int) -> pa.Schema:
-    """Returns the schema of matches: ``asked``, the query; and the stored ``fingerprint`` with its ``id`` and ``distance``."""
+    """Returns the schema of matches: ``asked``, the queried fingerprint; and the stored ``fingerprint``, its ``id`` and ``distance``."""
     value_type = fingerprint_type(bits)
     return pa.schema([("asked", value_type), ("fingerprint", value_type), ("id", pa.int64()), ("distance", pa.int32())])
 
@@ -72,7 +72,7 @@ def pack(
 
 
 def _pack_block(fingerprints: list[NDArray[Any]], bits: int) -> pa.RecordBatch:
-    """Packs a block. The fingerprints have the form that `_to_numbers` returns."""
+    """Packs queries into one block. `fingerprints` has arrays as `_to_numbers` returns them."""
     # Fingerprints of 128 bits are rows of two numbers, which `unique` sorts by the first number and then by the second.
     data = np.unique(np.concatenate(fingerprints), axis=0).astype(">u8").view(np.uint8).reshape(-1, bits // 8)
     # Bytes with the same position in the fingerprint are grouped. This compresses well, because leading bytes of sorted numbers repeat.

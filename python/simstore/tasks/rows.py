@@ -1,9 +1,9 @@
 """Look-up of the ids for pairs of fingerprints, in many tasks.
 
-`pack_rows` packs the fingerprints of all rows with their ids. `simstore.tasks.joining.scatter` also accepts its batches. `pack_pairs` packs
-the pairs that `simstore.tasks.joining.near` finds. `ids_of_a` looks up the ids of the first fingerprint of each pair, then `ids_of_b` the
-ids of the second. Before each look-up, send the rows and the pairs with the same ``place`` to one task. In this module, ``place`` is always
-a bucket.
+`pack_rows` packs the fingerprints of all rows with their ids, in batches that `simstore.tasks.joining.scatter` also accepts. `pack_pairs`
+packs the pairs that `simstore.tasks.joining.near` finds. `ids_of_a` looks up the ids of the first fingerprint of each pair, then `ids_of_b`
+the ids of the second. Before each look-up, send the rows and the pairs with the same ``place`` to one task. In this module, ``place`` is
+always a bucket: the value of a hash of the fingerprint.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BATCH_PLACES = 256
 
 
 def rows_schema(id_type: pa.DataType) -> pa.Schema:
-    """Returns the schema of packed rows: ``place`` (the bucket), its ``fingerprints``, and their ``ids`` in the same order."""
+    """Returns the schema of packed rows: ``place`` (a hash value), the ``fingerprints`` with this value, and the ``ids`` in this order."""
     return pa.schema([("place", pa.int32()), ("fingerprints", pa.binary()), ("ids", pa.list_(id_type))])
 
 
@@ -34,9 +34,9 @@ PAIRS = pa.schema([("place", pa.int32()), ("a", pa.binary()), ("b", pa.binary())
 
 
 def half_schema(id_type: pa.DataType) -> pa.Schema:
-    """Returns the schema of packed pairs with the ids of the first fingerprint: one list of ids for each pair.
+    """Returns the schema of `ids_of_a`: packed pairs, each with a list of the ids of its first fingerprint.
 
-    ``place`` is the bucket of the second fingerprints.
+    ``place`` is the bucket of the second fingerprint: the pairs of a row have second fingerprints with the same value of a hash.
     """
     ids = pa.list_(pa.list_(id_type))
     return pa.schema([("place", pa.int32()), ("b", pa.binary()), ("distances", pa.binary()), ("ids", ids)])
@@ -54,7 +54,7 @@ def pack_rows(
     id: str = "id",
     buckets: int = 1,
 ) -> Iterator[pa.RecordBatch]:
-    """Packs fingerprints with their ids by bucket.
+    """Packs fingerprints with their ids by bucket. A hash of the fingerprint selects its bucket.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def pack_rows(
 def pack_pairs(
     batches: Iterable[pa.RecordBatch], parts: simstore.JoinParts, buckets: int = 1
 ) -> Iterator[pa.RecordBatch]:
-    """Packs pairs of fingerprints by the bucket of the first fingerprint.
+    """Packs pairs of fingerprints by the bucket of the first fingerprint. A hash of the fingerprint selects its bucket.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def pack_pairs(
 
 
 def ids_of_a(rows: pa.Table, pairs: pa.Table, parts: simstore.JoinParts, buckets: int = 1) -> pa.Table:
-    """Looks up the ids of the first fingerprint of pairs, and packs the pairs by the bucket of the second.
+    """Looks up the ids of the first fingerprint of each pair, and packs the pairs by the bucket (a hash value) of the second fingerprint.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def ids_of_a(rows: pa.Table, pairs: pa.Table, parts: simstore.JoinParts, buckets
 
 
 def ids_of_b(rows: pa.Table, pairs: pa.Table, parts: simstore.JoinParts) -> pa.Table:
-    """Looks up the ids of the second fingerprint of pairs.
+    """Looks up the ids of the second fingerprint of each pair.
 
     Parameters
     ----------
@@ -155,9 +155,9 @@ def ids_of_b(rows: pa.Table, pairs: pa.Table, parts: simstore.JoinParts) -> pa.T
 
 
 def _sort_packed_rows(table: pa.Table, names: list[str]) -> pa.Table:
-    """Sorts packed rows like `sort_packed`, and orders rows that are equal in the columns `names` by the `repr` of their ids.
+    """Sorts packed rows like `sort_packed`. Rows that are equal in the columns `names` are sorted by the `repr` of their ids.
 
-    Arrow cannot sort a column of lists.
+    The ids are sorted in Python, because Arrow cannot sort a column of lists.
     """
     table = sort_packed(table, names)
     keys = list(zip(*(table.column(name).to_pylist() for name in names), strict=True))
@@ -184,21 +184,21 @@ def _concat_batches(batches: Iterable[pa.RecordBatch], names: list[str]) -> Iter
 
 
 def _bucket_positions(spread: pa.Table) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """Returns the positions in a result of `JoinParts.spread` as one array, bucket after bucket, and the end of each bucket."""
+    """Returns all positions in a result of `JoinParts.spread` as one array, and for each bucket the end of its positions in this array."""
     positions = spread.column("positions")
     lengths = pc.list_value_length(positions).to_numpy()
     return positions.combine_chunks().flatten().to_numpy(), np.cumsum(lengths, dtype=np.int64)
 
 
 def _values_by_bucket(values: pa.Array, spread: pa.Table) -> pa.ListArray:
-    """Returns one list for each bucket of `spread`: the values at the positions of the bucket."""
+    """Returns a list for each bucket in `spread`, a result of `JoinParts.spread`: the elements of `values` at the bucket's positions."""
     positions, ends = _bucket_positions(spread)
     offsets = pa.array(np.concatenate([[0], ends]), pa.int32())
     return pa.ListArray.from_arrays(offsets, values.take(pa.array(positions)))
 
 
 def _bytes_by_bucket(values: NDArray[Any], ends: NDArray[np.int64]) -> pa.Array:
-    """Returns the bytes of the values of each bucket, as one binary value for each bucket. The values are in the order of the buckets."""
+    """Returns one binary value for each bucket: the bytes of its values. `ends` has the index in `values` at which each bucket ends."""
     starts = np.concatenate([[0], ends])
     return pa.array([values[start:end].tobytes() for start, end in zip(starts, ends)], pa.binary())
 

@@ -30,7 +30,7 @@ SETTINGS = {
 
 
 def skip_or_fail(reason):
-    """Skips the test for a reason. In CI, where no test may be skipped, fails it."""
+    """Skips the test with the message `reason`. In CI, where no test may be skipped, fails the test instead."""
     message = f"{reason}: ./test.sh installs it"
     if os.environ.get("CI") == "true":
         pytest.fail(message)
@@ -101,7 +101,7 @@ def spark(spark_environment):
 
 @pytest.fixture(params=[True, False], ids=["adaptive", "not-adaptive"])
 def adaptive(request, spark):
-    """Runs a test with adaptive execution and without."""
+    """Runs the test twice: with Spark's adaptive query execution, and without it. The fixture's value is True or False accordingly."""
     with frames.changed_settings(spark, {"spark.sql.adaptive.enabled": str(request.param).lower()}):
         yield request.param
 

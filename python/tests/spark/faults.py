@@ -26,7 +26,7 @@ def kill_executor(process_id=None):
 
 
 def pause_first_task(folder):
-    """Pauses the first task that calls this, until `kill_during` releases it or kills its executor."""
+    """Pauses the first task that calls this function, until `kill_during` ends the pause or kills the task's executor."""
     with contextlib.suppress(FileExistsError):
         os.mkdir(f"{folder}/held")
         with open(f"{folder}/process", "w") as file:
@@ -36,7 +36,7 @@ def pause_first_task(folder):
 
 
 def pause_after(folder, batches):
-    """Yields the batches, then pauses the first task that reaches the end."""
+    """Yields the batches. Then the first task that has read all of its batches pauses."""
     yield from batches
     pause_first_task(folder)
 

@@ -12,7 +12,7 @@ DISTANCE = 3
 
 
 def mixed_fingerprints(count=150):
-    """Returns dense, equal, near and random fingerprints, and nulls."""
+    """Returns 40 fingerprints that differ in one bit from a common one, equal fingerprints, `count` random ones, and nulls."""
     base = 0x1234 << 48
     return [None, *(base ^ 1 << at for at in range(40)), *[base] * 5, 0, 2**64 - 1, None] + helpers.random_fingerprints(count, 64)
 
@@ -41,7 +41,7 @@ def expected_clusters(fingerprints):
 
 
 def collect_pairs(frame, last_task=lambda batches: batches):
-    """Returns the near pairs. `last_task` runs on the results in a last step."""
+    """Returns the sorted near pairs of a frame. The function `last_task` maps the batches of pairs in a last step of the job."""
     from simstore.spark import near_pairs
 
     found = near_pairs(frame, distance=DISTANCE, parts=2).select("id_a", "id_b", "distance")

@@ -27,7 +27,7 @@ def mixed_rows():
 
 
 def dedup_on_one_machine(rows, **options):
-    """Returns for each row its cluster (smallest id), whether it is kept, the representative, the kept duplicate, and the similarity."""
+    """Returns a dict from the id of each row to the columns that `simstore.spark.dedup` should add to the row."""
     documents = [dict(zip(("id", "text", "date"), row)) for row in rows]
     with warnings.catch_warnings():
         # Ignores warnings about short texts and missing dates.
