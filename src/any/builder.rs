@@ -1,4 +1,4 @@
-//! Builders of stores of 64 or 128 bits.
+//! Builders of stores whose fingerprints have 64 or 128 bits.
 
 use std::path::Path;
 
@@ -9,11 +9,11 @@ use crate::error::Result;
 use crate::options::BuildOptions;
 use crate::store::Builder;
 
-/// A [`Builder`] of a store of 64 or 128 bits.
+/// A [`Builder`] of a store whose fingerprints have 64 or 128 bits.
 pub type AnyBuilder = AnyWidth<Builder<u64>, Builder<u128>>;
 
 impl AnyBuilder {
-    /// Creates a builder as [`Builder::create`]. `bits` is the width of fingerprints, 64 or 128.
+    /// Creates a builder, like [`Builder::create`]. `bits` is the width of the fingerprints: 64 or 128.
     ///
     /// # Errors
     /// The errors of [`Builder::create`]; [`Error::BadArgument`](crate::Error::BadArgument) if `bits` is
@@ -25,7 +25,7 @@ impl AnyBuilder {
         })
     }
 
-    /// Completes the store as [`Builder::finish`].
+    /// Completes the store, like [`Builder::finish`].
     ///
     /// # Errors
     /// The errors of [`Builder::finish`].

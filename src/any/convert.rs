@@ -1,11 +1,11 @@
-//! Conversion of fingerprints and results to `u128`, and back.
+//! Conversion of `u128` to fingerprints, and of fingerprints in results to `u128`.
 
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::segment::Match;
 use crate::store::{Insertion, StoredPair};
 
-/// Converts a `u128` to a fingerprint of the store's width. Fails if it has more bits.
+/// Converts a `u128` to a fingerprint of the store's width. Fails if the value has more bits.
 pub(super) fn to_width<F: Fingerprint>(value: u128) -> Result<F> {
     let fitted = F::from_u128(value);
     if fitted.to_u128() == value {

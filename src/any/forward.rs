@@ -1,8 +1,9 @@
-//! Methods that forward to the method of the same name of the typed store.
+//! Macro that declares methods of stores, builders and snapshots of any width. Each method calls the method of the
+//! same name of the value for 64 or 128 bits inside.
 
-/// Declares methods that forward to the method of the same name of the typed value. An argument `?name` is a
-/// fingerprint, which is converted from `u128` and must fit in the width. A function after `=>` converts the
-/// result.
+/// Declares methods of an `AnyWidth`. Each method calls the method of the same name of the value inside. An
+/// argument that is written as `?name` is a fingerprint: the declared method takes it as a `u128`, and fails if it
+/// does not fit in the width. A function after `=>` converts the result.
 macro_rules! forward {
     ($target:ident: $(pub fn $name:ident $arguments:tt -> $result:ty $(=> $convert:ident)?;)*) => {
         $(forward! { @$target::$name $arguments ($result) $($convert)? })*

@@ -1,10 +1,10 @@
-//! Stores of 64 or 128 bits, with the width chosen at run time. Services and bindings to other languages need
-//! this.
+//! Stores whose fingerprints have 64 or 128 bits, with the width chosen at run time. Services and bindings to
+//! other languages need this.
 //!
 //! The methods take and return fingerprints as `u128`. If a fingerprint does not fit in a store of 64 bits,
-//! they fail with [`Error::BadArgument`](crate::Error::BadArgument). For operations without such a method,
-//! and for inner loops, the macro [`each_width!`](crate::each_width) runs an expression on the typed store
-//! inside.
+//! they fail with [`Error::BadArgument`](crate::Error::BadArgument). Some operations of a store have no such
+//! method, and inner loops should not convert each fingerprint. For these, the macro
+//! [`each_width!`](crate::each_width) runs an expression on the `Store<u64>` or `Store<u128>` inside.
 //!
 //! ```
 //! use simstore::any::{AnySnapshot, AnyStore};

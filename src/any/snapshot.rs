@@ -1,4 +1,4 @@
-//! Snapshots of stores of 64 or 128 bits.
+//! Snapshots of stores whose fingerprints have 64 or 128 bits.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -15,11 +15,11 @@ use crate::progress::ProgressCallback;
 use crate::segment::{Entry, Match, Stats};
 use crate::store::{Snapshot, StoredPair, stored_bits};
 
-/// A [`Snapshot`] of a store of 64 or 128 bits.
+/// A [`Snapshot`] of a store whose fingerprints have 64 or 128 bits.
 pub type AnySnapshot = AnyWidth<Snapshot<u64>, Snapshot<u128>>;
 
 impl AnySnapshot {
-    /// Detects the width of a store, and opens a snapshot of it like [`Snapshot::open`].
+    /// Detects the width of a store's fingerprints, and opens a snapshot of the store, like [`Snapshot::open`].
     ///
     /// # Errors
     /// The errors of [`Snapshot::open`].
@@ -27,7 +27,8 @@ impl AnySnapshot {
         AnySnapshot::with_bits(stored_bits(path)?, || Snapshot::open(path), || Snapshot::open(path))
     }
 
-    /// Opens a snapshot as [`Snapshot::open_retrying_on`], with the width of the store.
+    /// Like [`AnySnapshot::open`], on the file system `fs`. If a log has an incomplete record at its end, retries
+    /// for a short time, like [`Snapshot::open_retrying_on`].
     ///
     /// # Errors
     /// The errors of [`Snapshot::open`].
@@ -39,7 +40,7 @@ impl AnySnapshot {
         )
     }
 
-    /// Returns a snapshot of the newest state, as [`Snapshot::refresh`].
+    /// Returns a snapshot of the store's newest state, like [`Snapshot::refresh`].
     ///
     /// # Errors
     /// The errors of [`Snapshot::refresh`].
@@ -50,7 +51,7 @@ impl AnySnapshot {
         })
     }
 
-    /// Iterates over all entries, as [`Snapshot::iter`].
+    /// Iterates over all entries (fingerprints with their ids) of the snapshot, like [`Snapshot::iter`].
     pub fn iter(&self) -> Box<dyn Iterator<Item = Result<Entry<u128>>> + Send> {
         each_width!(self, one => Box::new(one.iter().map(|entry| {
             entry.map(|Entry { fingerprint, id }| Entry { fingerprint: fingerprint.to_u128(), id })

@@ -1,4 +1,4 @@
-//! Live stores of 64 or 128 bits, and their transactions.
+//! Writable stores whose fingerprints have 64 or 128 bits, and their transactions.
 
 use std::path::Path;
 
@@ -10,12 +10,12 @@ use crate::options::{Durability, StoreOptions};
 use crate::segment::Match;
 use crate::store::{CompactOptions, Insertion, Store, Transaction, is_store, stored_bits};
 
-/// A [`Store`] of 64 or 128 bits.
+/// A [`Store`] whose fingerprints have 64 or 128 bits.
 pub type AnyStore = AnyWidth<Store<u64>, Store<u128>>;
 
 impl AnyStore {
-    /// Opens or creates a store as [`Store::open`]. `bits` is the expected width, 64 or 128. If it is `None`,
-    /// an existing store keeps its width, and a new store gets 64.
+    /// Opens or creates a store, like [`Store::open`]. `bits` is the width of the store's fingerprints: 64 or 128.
+    /// If `bits` is `None`, an existing store may have either width, and a new store gets 64 bits.
     ///
     /// # Errors
     /// The errors of [`Store::open`]; [`Error::Width`] if the store has another width than `bits`, and
@@ -31,7 +31,8 @@ impl AnyStore {
         })
     }
 
-    /// Deletes pairs as [`Store::delete_all`].
+    /// Deletes pairs of a fingerprint and an id, like [`Store::delete_all`]. Returns for each pair whether it was
+    /// stored.
     ///
     /// # Errors
     /// The errors of [`Store::delete_all`]; [`Error::BadArgument`] if a fingerprint does not fit in the
@@ -43,12 +44,12 @@ impl AnyStore {
         })
     }
 
-    /// Starts a transaction as [`Store::transaction`].
+    /// Starts a transaction, like [`Store::transaction`].
     pub fn transaction(&self) -> AnyTransaction<'_> {
         self.as_ref().map(Store::transaction, Store::transaction)
     }
 
-    /// Returns a snapshot as [`Store::snapshot`].
+    /// Returns a snapshot of the store, like [`Store::snapshot`].
     pub fn snapshot(&self) -> AnySnapshot {
         self.as_ref().map(Store::snapshot, Store::snapshot)
     }

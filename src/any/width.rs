@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::store::stored_bits;
 
-/// A value of one type for fingerprints of 64 bits, and of another type for fingerprints of 128 bits.
+/// A value of type `A` for fingerprints of 64 bits, or of type `B` for fingerprints of 128 bits.
 ///
 /// ```
 /// use simstore::any::AnyWidth;
@@ -28,14 +28,15 @@ pub enum AnyWidth<A, B> {
 /// The width of fingerprints alone, without a value.
 pub type Width = AnyWidth<(), ()>;
 
-/// A list of fingerprints of one width.
+/// A list of fingerprints, either all of 64 bits or all of 128 bits.
 pub type AnyFingerprints = AnyWidth<Vec<u64>, Vec<u128>>;
 
-/// Evaluates an expression for the width of an [`AnyWidth`](crate::any::AnyWidth).
+/// Evaluates an expression for the width of an [`AnyWidth`]. The expression uses the value inside, or the type of
+/// the fingerprints.
 ///
-/// `each_width!(any, pattern => expression)` binds the value inside to the pattern.
-/// `each_width!(any, type F => expression)` binds the fingerprint type to `F`. The expression must have the same
-/// type for both widths.
+/// In `each_width!(any, pattern => expression)`, the expression uses the value inside, bound to the pattern. In
+/// `each_width!(any, type F => expression)`, the expression uses the type `F`, which is `u64` or `u128`. The
+/// result must have the same type for both widths.
 ///
 /// ```
 /// use simstore::Fingerprint;
@@ -70,7 +71,7 @@ macro_rules! each_width {
 }
 
 impl<A, B> AnyWidth<A, B> {
-    /// Calls `narrow` for 64 bits or `wide` for 128 bits, and wraps the result.
+    /// Creates a value for fingerprints of `bits` bits: calls `narrow` if `bits` is 64, or `wide` if it is 128.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if `bits` is neither 64 nor 128; any error of the called function.
@@ -94,12 +95,12 @@ impl<A, B> AnyWidth<A, B> {
         }
     }
 
-    /// Returns the width without the value.
+    /// Returns the width of the fingerprints, without the value.
     pub fn width(&self) -> Width {
         self.as_ref().map(drop, drop)
     }
 
-    /// Converts to a shared reference to the value.
+    /// Returns a shared reference to the value, with the same width.
     pub fn as_ref(&self) -> AnyWidth<&A, &B> {
         match self {
             AnyWidth::Bits64(one) => AnyWidth::Bits64(one),
@@ -107,7 +108,7 @@ impl<A, B> AnyWidth<A, B> {
         }
     }
 
-    /// Converts to a mutable reference to the value.
+    /// Returns a mutable reference to the value, with the same width.
     pub fn as_mut(&mut self) -> AnyWidth<&mut A, &mut B> {
         match self {
             AnyWidth::Bits64(one) => AnyWidth::Bits64(one),
@@ -115,7 +116,8 @@ impl<A, B> AnyWidth<A, B> {
         }
     }
 
-    /// Applies `narrow` or `wide` to the value. The width stays.
+    /// Converts the value by `narrow` if the fingerprints have 64 bits, or by `wide` if they have 128 bits. The
+    /// width stays the same.
     pub fn map<C, D>(self, narrow: impl FnOnce(A) -> C, wide: impl FnOnce(B) -> D) -> AnyWidth<C, D> {
         match self {
             AnyWidth::Bits64(one) => AnyWidth::Bits64(narrow(one)),
@@ -123,7 +125,7 @@ impl<A, B> AnyWidth<A, B> {
         }
     }
 
-    /// Combines two values of the same width.
+    /// Combines this value and another value for fingerprints of the same width into a pair of values.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if the widths differ.
@@ -141,7 +143,7 @@ impl<A, B> AnyWidth<A, B> {
 }
 
 impl Width {
-    /// Converts a number of bits.
+    /// Converts a number of bits, 64 or 128, to a [`Width`].
     ///
     /// # Errors
     /// [`Error::BadArgument`] if `bits` is neither 64 nor 128.
@@ -149,7 +151,7 @@ impl Width {
         Width::with_bits(bits, || Ok(()), || Ok(()))
     }
 
-    /// Reads the width of a store from its manifest.
+    /// Reads the width of a store's fingerprints from the store's manifest.
     ///
     /// # Errors
     /// The errors of [`stored_bits`].
@@ -159,7 +161,7 @@ impl Width {
 }
 
 impl AnyFingerprints {
-    /// Number of fingerprints.
+    /// Number of fingerprints in the list.
     pub fn len(&self) -> usize {
         each_width!(self, values => values.len())
     }
@@ -169,7 +171,7 @@ impl AnyFingerprints {
         self.len() == 0
     }
 
-    /// Returns the fingerprint at a position, or `None` if the list is too short.
+    /// Returns the fingerprint at a position of the list, or `None` if the list is too short.
     pub fn get(&self, position: usize) -> Option<u128> {
         each_width!(self, values => values.get(position).map(|value| value.to_u128()))
     }

@@ -1,15 +1,17 @@
-//! Plans of batch queries: the choice of the tables that index the queries, and the cost of a stream through
-//! them.
+//! Plans of batch queries. A plan determines by which bits the queries are indexed in memory. The plan with the
+//! lowest estimated time is chosen.
 //!
-//! The stored fingerprints are sorted, so fingerprints with the same leading bits are adjacent. Let the
-//! *head* be the leading bits of a fingerprint, and k the distance. If a stored fingerprint and a query are
-//! within k bits, they differ in at most r bits of the head, or in at most k - r - 1 of the other bits. The
-//! other bits are cut into k - r *tails*. In the second case, at least one tail is equal in both. So a batch
-//! needs one search by the head with r flips, and one exact search by each tail.
+//! Let k be the distance, and r a number from 0 to k. A fingerprint is cut into the *head*, which consists of the
+//! leading bits, and k - r *tails*, which are nearly equal parts of the other bits. If a stored fingerprint and a
+//! query are within k bits, they differ in at most r bits of the head, or in at most k - r - 1 of the other bits.
+//! In the second case, at least one tail is equal in both. So a batch needs one search by the head, which finds
+//! heads with up to r differing bits, and one exact search by each tail.
 //!
-//! The first bits of the head are the *group bits*, the others are the *index bits*. Stored fingerprints with
-//! the same group bits are a *group*; they are adjacent. The search by the head handles one group after the
-//! other. It indexes the group by the index bits, and looks up the queries whose group bits are near.
+//! The first bits of the head are the *group bits*, and its other bits are the *index bits*. Stored fingerprints
+//! with the same group bits are a *group*. They are adjacent, since stored fingerprints are sorted. The search by
+//! the head handles one group after the other: it indexes the group's fingerprints by their index bits, and takes
+//! the queries whose group bits differ in at most r bits from the group bits of the group. Each of these queries
+//! is looked up in the index once for each *flip mask*, a mask of index bits that are flipped in the query.
 
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
@@ -21,55 +23,63 @@ use crate::plan::{Plan, TablePlan};
 
 /// Time to decode a stored fingerprint, in nanoseconds.
 const DECODE_NS: f64 = 4.0;
-/// Time to insert a stored fingerprint into the index of its group (see [`BatchPlan::group_bits`]), in
-/// nanoseconds.
+/// Time to insert a stored fingerprint into a [`GroupIndex`](super::query_index::GroupIndex), in nanoseconds.
 const INDEX_NS: f64 = 4.0;
-/// Time to find the queries whose leading [`BatchPlan::group_bits`] have a given value, in nanoseconds.
+/// Time to find the queries whose leading bits (see [`BatchPlan::group_bits`]) have a given value, in nanoseconds.
 const GROUP_QUERIES_NS: f64 = 5.0;
-/// Time to look up a query in a group's index with one flip mask, in nanoseconds.
+/// Time of one look-up in a [`GroupIndex`](super::query_index::GroupIndex), in nanoseconds. A query is looked up
+/// once for each choice of bits to flip in it.
 const PROBE_NS: f64 = 2.6;
-/// Time to clear 64 bits of a group's index, in nanoseconds.
+/// Time to clear 64 bits of the bit set in a [`GroupIndex`](super::query_index::GroupIndex), in nanoseconds.
 const CLEAR_NS: f64 = 0.5;
-/// Time to skip a stored fingerprint of a group if a search finds it before the fingerprints with the wanted
-/// index bits (see [`BatchPlan::index_bits`]), in nanoseconds.
+/// Time to skip a stored fingerprint, in nanoseconds. A [`GroupIndex`](super::query_index::GroupIndex) points to a
+/// fingerprint shortly before the wanted fingerprints, so the fingerprints between are skipped.
 const SKIP_NS: f64 = 1.0;
 /// Time to compare a stored fingerprint with a query, in nanoseconds.
 const COMPARE_NS: f64 = 4.0;
-/// Time to test the filter of a tail if the filter fits in the cache, in nanoseconds.
+/// Time to look up a stored fingerprint in the Bloom filter of a [`TailIndex`](super::query_index::TailIndex), if
+/// the filter fits in the cache, in nanoseconds.
 const FILTER_NS: f64 = 5.0;
-/// Additional time for each doubling of the filter from [`FILTER_CACHE_BYTES`] on, in nanoseconds.
+/// Additional time of a look-up in a Bloom filter that is larger than [`FILTER_CACHE_BYTES`], in nanoseconds for
+/// each doubling of the size.
 const FILTER_MISS_NS: f64 = 2.5;
-/// Largest filter that fits in the cache, in bytes.
+/// Size of the largest Bloom filter that is assumed to fit in the cache, in bytes.
 const FILTER_CACHE_BYTES: f64 = 1e6;
-/// Time to find the queries with a given tail after the filter has passed it, in nanoseconds.
+/// Time to find the queries with the same tail as a stored fingerprint, in nanoseconds, if the fingerprint has
+/// passed the Bloom filter of the [`TailIndex`](super::query_index::TailIndex).
 const TAIL_LOOK_UP_NS: f64 = 50.0;
-/// Share of the stored fingerprints without an equal tail that a filter passes.
+/// False positive rate of the Bloom filter of a [`TailIndex`](super::query_index::TailIndex): if no query has the
+/// same tail as a stored fingerprint, the fingerprint passes the filter with this probability.
 const FALSE_POSITIVE_RATE: f64 = 0.05;
-/// Time to insert a query into one of the indexes of queries, by the head or by a tail, in nanoseconds.
+/// Time to insert a query into one of the indexes in a [`QueryIndex`](super::query_index::QueryIndex), in
+/// nanoseconds.
 const INSERT_NS: f64 = 40.0;
 
-/// Number of stored fingerprints that one task decodes and holds in memory.
+/// Approximate number of stored fingerprints that one task decodes at a time, and holds in memory.
 pub(super) const CHUNK_FINGERPRINTS: usize = 1 << 16;
-/// Maximum number of flip masks for the group bits, and for the index bits. If a plan needed more, another
-/// plan would be cheaper.
+/// Maximum number of flip masks (choices of bits to flip) for the group bits of a [`BatchPlan`], and also for its
+/// index bits. Plans with more flip masks are not tried, since another plan is always cheaper.
 const MAX_FLIP_MASKS: f64 = 32768.0;
-/// Maximum of [`BatchPlan::group_bits`].
+/// Maximum value that is tried for [`BatchPlan::group_bits`].
 const MAX_GROUP_BITS: u32 = 24;
-/// Maximum of [`BatchPlan::index_bits`].
+/// Maximum value that is tried for [`BatchPlan::index_bits`].
 const MAX_INDEX_BITS: u32 = 18;
 
-/// Plan of a batch: how a fingerprint is cut into a head and tails (see the module), and how many bits of the
-/// head are flipped.
+/// Plan of a batch of queries. It cuts a fingerprint into the head (the leading bits) and tails (parts of the
+/// other bits). For each stored fingerprint, one search finds the queries whose head differs in at most `flips`
+/// bits, and one search for each tail finds the queries with the same tail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BatchPlan {
-    /// Number of group bits: the leading bits that all stored fingerprints of a group share.
+    /// Number of group bits: the first bits of the head. Stored fingerprints with the same group bits are a group,
+    /// which is searched separately.
     pub(super) group_bits: u32,
-    /// Number of index bits: the bits after the group bits, by which the fingerprints of a group are indexed.
-    /// The group bits and the index bits together are the head.
+    /// Number of index bits: the bits of the head after the group bits. The fingerprints of a group are indexed by
+    /// these bits.
     pub(super) index_bits: u32,
-    /// Maximum number of flipped bits in the search by the head, r.
+    /// Maximum number of bits in which the heads of a query and a stored fingerprint may differ, for the search by
+    /// the head to find the pair.
     pub(super) flips: u32,
-    /// Number of tails, k - r.
+    /// Number of tails, the parts into which the bits after the head are cut. It is the distance minus `flips`.
     pub(super) tails: u32,
 }
 
@@ -79,7 +89,8 @@ impl BatchPlan {
         BatchPlan { group_bits: 0, index_bits: 0, flips: distance, tails: 0 }
     }
 
-    /// Returns the cheapest plan, and its cost in nanoseconds on one core.
+    /// Returns the cheapest plan for `queries` queries and `stored` stored fingerprints, and the estimated time of
+    /// this plan in nanoseconds on one core.
     pub(super) fn choose<F: Fingerprint>(queries: usize, stored: u64, distance: u32) -> (Self, f64) {
         let mut best = BatchPlan::direct(distance);
         let mut least = best.cost::<F>(queries, stored);
@@ -104,7 +115,8 @@ impl BatchPlan {
         (best, least)
     }
 
-    /// Estimates the time of a batch, in nanoseconds on one core.
+    /// Estimates the time of a batch by this plan, in nanoseconds on one core. `queries` and `stored` are the
+    /// numbers of queries and of stored fingerprints.
     fn cost<F: Fingerprint>(&self, queries: usize, stored: u64) -> f64 {
         let (q, n) = (queries as f64, stored as f64);
         let head = self.group_bits + self.index_bits;
@@ -135,8 +147,8 @@ impl BatchPlan {
         total
     }
 
-    /// Converts to a [`Plan`] of tables: one table for the head, then one per tail. A [`Plan`] that misses a
-    /// neighbour cannot be constructed, so the conversion checks that the batch finds all matches.
+    /// Converts this plan to a [`Plan`] of tables: one for the head, then one for each tail. Fails if the batch
+    /// would miss a match, because a [`Plan`] that misses a match cannot be constructed.
     pub(super) fn tables<F: Fingerprint>(&self, distance: u32) -> Result<Plan<F>> {
         let head = self.group_bits + self.index_bits;
         let rest = F::BITS - head;
@@ -155,17 +167,18 @@ impl BatchPlan {
     }
 }
 
-/// Binomial coefficient: the number of sets of `chosen` out of `bits` bits.
+/// Binomial coefficient: the number of ways to choose `chosen` of `bits` bits.
 fn binomial(bits: u32, chosen: u32) -> f64 {
     (0..chosen).map(|i| (f64::from(bits) - f64::from(i)).max(0.0) / f64::from(i + 1)).product()
 }
 
-/// Number of flip masks with at most `flips` out of `bits` bits.
+/// Number of ways to flip at most `flips` of `bits` bits.
 fn flip_count(bits: u32, flips: u32) -> f64 {
     (0..=flips.min(bits)).map(|chosen| binomial(bits, chosen)).sum()
 }
 
-/// All flip masks of the `bits` low bits with at most `most` set bits. Masks with fewer set bits come first.
+/// All masks of a given length with at most a given number of set bits, which are the bits to flip. Masks with
+/// fewer set bits come first.
 #[derive(Debug)]
 pub(super) struct BatchFlips {
     masks: Vec<u32>,
@@ -195,7 +208,8 @@ impl BatchFlips {
         &self.masks[..self.ends[(most as usize).min(self.ends.len() - 1)]]
     }
 
-    /// Iterates over the numbers of set bits, from 0, each with its masks.
+    /// Groups the masks by their number of set bits. Returns pairs of this number and the masks, in the order 0, 1,
+    /// 2, ...
     pub(super) fn by_count(&self) -> impl Iterator<Item = (u32, &[u32])> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         (0..).zip(starts.zip(&self.ends).map(|(start, &end)| &self.masks[start..end]))

@@ -1,4 +1,5 @@
-//! Batch queries: many queries against the whole store, as in section 4 of the paper.
+//! Batch queries: many queries against the whole store, as in section 4 of the paper by Manku, Jain and Das Sarma
+//! (WWW 2007).
 //!
 //! The queries are indexed in memory. The first table of each segment is streamed past this index once, on
 //! all threads, so each stored fingerprint is decoded once for all queries. For few queries, it is cheaper to
@@ -27,16 +28,16 @@ use crate::segment::Match;
 use crate::store::Snapshot;
 use crate::threads;
 
-/// Method of answering a batch of queries. The answer does not depend on it.
+/// Method of answering a batch of queries. The method has no influence on the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BatchMethod {
-    /// The method with the lower estimated time, see [`Snapshot::batch_method`].
+    /// Chooses the method with the lower estimated time, see [`Snapshot::batch_method`].
     #[default]
     Auto,
     /// Reads the first table of each segment once, and compares each stored fingerprint with the queries that
     /// may be near.
     Stream,
-    /// Looks up each query separately, as [`Snapshot::query`].
+    /// Looks up each query separately, like [`Snapshot::query`].
     LookUp,
 }
 
@@ -59,16 +60,16 @@ impl FromStr for BatchMethod {
     }
 }
 
-/// Number of queries that one task looks up before it calls the visitor.
+/// Number of queries that one task looks up before it passes the found matches to the visitor.
 const LOOK_UP_CHUNK: usize = 256;
 
 impl<F: Fingerprint> Snapshot<F> {
     /// Returns all stored fingerprints within `distance` bits of each query: first the matches of the first
     /// query, then of the second, and so on. The matches of a query have the order of [`Snapshot::query`].
     ///
-    /// Uses all threads of the current rayon pool. Besides the matches, the index of the queries takes about
-    /// 30 bytes per query at distance 3, and at most 30 bytes per query and bit of distance. Each thread
-    /// takes about 2 MiB.
+    /// Uses all threads of the current rayon pool. Besides the memory for the matches, an index of the queries
+    /// takes about 30 bytes per query at distance 3, and at most 30 bytes times the distance per query in general.
+    /// Each thread takes about 2 MiB.
     ///
     /// ```
     /// use simstore::{BuildOptions, Builder};
@@ -148,14 +149,15 @@ impl<F: Fingerprint> Snapshot<F> {
     /// Like [`Snapshot::batch_query`], but passes the matches to `visitor` while the search runs. Use it if
     /// the matches do not fit in memory.
     ///
-    /// A call of the visitor gets any number of matches, in no particular order. If several segments have the
-    /// same pair, its match may be visited several times. The threads of the current rayon pool call the
-    /// visitor at least every tenth of a second, with an empty slice if there are no new matches. The visitor
-    /// returns whether to continue.
+    /// A call of the visitor gets any number of matches, in no particular order. If several segments store the
+    /// same fingerprint with the same id, this match may be visited several times. The threads of the current
+    /// rayon pool call the visitor at least every tenth of a second, with an empty slice if there are no new
+    /// matches. The visitor returns whether to continue.
     ///
     /// # Errors
     /// The errors of [`Snapshot::batch_query`]; [`Error::Cancelled`] if the visitor returns a break. After
-    /// that, other threads may still call it a few times. Before an error, some matches may have been visited.
+    /// that, other threads may still call the visitor a few times. Before an error, some matches may have been
+    /// visited.
     pub fn batch_visit(
         &self,
         queries: &[F],
@@ -232,7 +234,8 @@ impl<F: Fingerprint> Snapshot<F> {
     }
 }
 
-/// Looks up each query separately, on all threads. `look_up` appends the matches of a query to a list.
+/// Looks up each query separately, on all threads, and passes the matches to `visitor`. `look_up` appends the
+/// matches of one query to a list.
 fn look_up_all<F: Fingerprint>(
     queries: &[F],
     visitor: &(impl Fn(&[BatchMatch<F>]) -> ControlFlow<()> + Sync),

@@ -5,19 +5,21 @@ use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::plan::TablePlan;
 
-/// Queries grouped by a key of a fixed number of bits.
+/// Queries of a batch, grouped by a key: a number that is computed from the query. Finds the queries with a given
+/// key.
 #[derive(Debug)]
 pub(super) struct QueryBuckets<F> {
     queries: Vec<F>,
-    /// Position of each query in the batch.
+    /// For each query of `queries`, its index in the batch as the caller passed it.
     positions: Vec<u32>,
-    /// For each key, where its queries start in `queries`. One more entry has the end.
+    /// For each key, the index in `queries` at which the queries with this key start. The last entry is the number
+    /// of queries.
     starts: Vec<u32>,
 }
 
 impl<F: Fingerprint> QueryBuckets<F> {
-    /// Groups queries by a counting sort of their keys. There must be fewer than 2^32 queries, and keys have at
-    /// most `bits` bits.
+    /// Groups queries by their keys, with a counting sort. `key` computes the key of a query, a number of at most
+    /// `bits` bits. There must be fewer than 2^32 queries.
     fn new(queries: &[F], bits: u32, key: impl Fn(F) -> u64) -> Self {
         let mut starts = vec![0_u32; (1 << bits) + 1];
         for &query in queries {
@@ -38,7 +40,7 @@ impl<F: Fingerprint> QueryBuckets<F> {
         QueryBuckets { queries: sorted, positions, starts }
     }
 
-    /// Returns the queries of a key, with their positions in the batch.
+    /// Returns the queries with the given key, each with its index in the batch.
     #[inline(always)]
     pub(super) fn get(&self, key: usize) -> impl Iterator<Item = (F, u32)> {
         let range = self.starts[key] as usize..self.starts[key + 1] as usize;
@@ -46,18 +48,19 @@ impl<F: Fingerprint> QueryBuckets<F> {
     }
 }
 
-/// Extracts `bits` bits, at most 64, from bit `start` on. Bit 0 is the most significant.
+/// Returns the `bits` bits of a fingerprint from bit `start` on, as a number. Bit 0 is the most significant. `bits`
+/// is at most 64.
 #[inline(always)]
 fn field<F: Fingerprint>(fingerprint: F, start: u32, bits: u32) -> u64 {
     // A shift by the whole width would overflow.
     if bits == 0 { 0 } else { (fingerprint << start >> (F::BITS - bits)).low_u64() }
 }
 
-/// Number of probes between two cancellation checks. A probe is a look-up in the index of a group, or a
-/// comparison with a query. This many probes take some hundredths of a second.
+/// Number of probes between two cancellation checks. A probe is a look-up in a [`GroupIndex`], or a comparison of
+/// a stored fingerprint with a query. This many probes take some hundredths of a second.
 pub(super) const CANCEL_CHECK_PROBES: usize = 1 << 22;
 
-/// Index of the queries by the head of a [`BatchPlan`], that is, by their leading bits.
+/// Index of the queries of a batch by their head, which consists of the leading bits (see [`BatchPlan`]).
 #[derive(Debug)]
 pub(super) struct HeadIndex<F> {
     group_bits: u32,
@@ -66,7 +69,7 @@ pub(super) struct HeadIndex<F> {
     by_group: QueryBuckets<F>,
     group_flips: BatchFlips,
     index_flips: BatchFlips,
-    /// Mask of the bits of the head.
+    /// Mask of the head: of the first `group_bits + index_bits` bits.
     mask: F,
 }
 
@@ -84,41 +87,44 @@ impl<F: Fingerprint> HeadIndex<F> {
         }
     }
 
-    /// Returns the group bits of a fingerprint, see [`BatchPlan::group_bits`].
+    /// Returns the first [`BatchPlan::group_bits`] bits of a fingerprint as a number.
     #[inline(always)]
     pub(super) fn group(&self, fingerprint: F) -> u64 {
         field(fingerprint, 0, self.group_bits)
     }
 
-    /// Returns the index bits of a fingerprint, see [`BatchPlan::index_bits`].
+    /// Returns the index bits of a fingerprint as a number. They are the [`BatchPlan::index_bits`] bits after the
+    /// first [`BatchPlan::group_bits`] bits.
     #[inline(always)]
     fn index(&self, fingerprint: F) -> u32 {
         field(fingerprint, self.group_bits, self.index_bits) as u32
     }
 
-    /// Whether the search by the head finds a pair of a query and a stored fingerprint. `difference` is the
-    /// XOR of the two.
+    /// Whether a query and a stored fingerprint differ in so few bits of the head (the leading bits) that the search
+    /// by the head finds the pair. `difference` is the XOR of the query and the fingerprint.
     #[inline(always)]
     fn finds(&self, difference: F) -> bool {
         (difference & self.mask).count_ones() <= self.flips
     }
 }
 
-/// Index of one group of stored fingerprints (those with the same [`BatchPlan::group_bits`]) by their
-/// [`BatchPlan::index_bits`].
+/// Index of one group of stored fingerprints. The fingerprints of a group have the same first bits (see
+/// [`BatchPlan::group_bits`]), and are indexed by the bits after them (see [`BatchPlan::index_bits`]).
 #[derive(Debug, Default)]
 pub(super) struct GroupIndex {
-    /// Bit set: bit `v` is set if the group has a fingerprint whose index bits have the value `v`.
+    /// Bit set of the values that the index bits have in the group: bit `v` is set if some fingerprint of the group
+    /// has the value `v`.
     present: Vec<u64>,
-    /// For each 64-bit word of `present`, the position in the group of the first fingerprint whose bit is in this
-    /// word.
+    /// For each 64-bit word of `present` that has a set bit, the position in the group of the first fingerprint
+    /// whose value belongs to this word.
     starts: Vec<u32>,
-    /// Result of [`GroupIndex::find`], kept to reuse its memory.
+    /// Reusable buffer for the values of index bits that [`GroupIndex::find`] finds.
     found: Vec<u32>,
 }
 
 impl GroupIndex {
-    /// Indexes a group of ascending fingerprints.
+    /// Replaces the content of this index by the fingerprints of a group, which must be ascending. `head` extracts
+    /// their index bits.
     #[inline(never)]
     fn fill<F: Fingerprint>(&mut self, head: &HeadIndex<F>, group: &[F]) {
         let words = (1_usize << head.index_bits).div_ceil(64);
@@ -138,10 +144,10 @@ impl GroupIndex {
         }
     }
 
-    /// Writes to `found` those values `own ^ flip` that are in the bit set `present`, and returns their number.
-    /// `own` are the index bits of a query.
+    /// Looks up the value `own ^ flip` in the bit set `present`, for each mask `flip` of `flips`. Writes the values
+    /// that are present to `found`, and returns their number. `own` is the value of a query's index bits.
     ///
-    /// Has no branch, since a branch on the few present values would be unpredictable.
+    /// The loop has no branch, because few values are present, and the processor could not predict which.
     #[inline(always)]
     fn find(present: &[u64], own: u32, flips: &[u32], found: &mut [u32]) -> usize {
         let mut count = 0;
@@ -155,9 +161,9 @@ impl GroupIndex {
 }
 
 impl<F: Fingerprint> HeadIndex<F> {
-    /// Searches a group of stored fingerprints for matches of the queries. `index` is a reusable buffer. For
-    /// each match, calls `visitor` with the position of the query in the batch, the position of the
-    /// fingerprint in the group, and their distance. Calls `check_cancelled` from time to time.
+    /// Searches a group of stored fingerprints (with the same group bits) for matches of the queries. For each
+    /// match, calls `visitor` with the index of the query in the batch, the position of the fingerprint in the
+    /// group, and their distance. Calls `check_cancelled` from time to time. `index` is a reusable buffer.
     #[inline(never)]
     pub(super) fn search(
         &self,
@@ -193,7 +199,8 @@ impl<F: Fingerprint> HeadIndex<F> {
         Ok(())
     }
 
-    /// Compares a query with those fingerprints of an ascending group whose index bits equal `value`.
+    /// Compares a query with the fingerprints in `group` whose index bits equal `value`. The fingerprints are
+    /// ascending. Calls `visitor` with the position and the distance of each fingerprint within `distance` bits.
     #[inline(always)]
     fn compare(&self, group: &[F], value: u32, query: F, distance: u32, mut visitor: impl FnMut(usize, u32)) {
         for (i, &fingerprint) in group.iter().enumerate() {
@@ -211,21 +218,23 @@ impl<F: Fingerprint> HeadIndex<F> {
     }
 }
 
-/// Index of the queries by one tail of a [`BatchPlan`]: it finds the queries with an equal tail.
+/// Index of the queries of a batch by one tail, which is a range of bits (see [`BatchPlan`]). It finds the queries
+/// that have the same tail as a stored fingerprint.
 #[derive(Debug)]
 pub(super) struct TailIndex<F> {
     mask: F,
-    /// Bloom filter of the queries' tails. The hash of a tail selects a word, and two bits in it.
+    /// Bloom filter of the queries' tails. The hash of a tail selects a word of the filter, and two bits in the
+    /// word.
     filter: Vec<u64>,
-    /// Queries by the first bits of the hash of their tail.
+    /// Queries, grouped by the first `bucket_bits` bits of the hash of their tail.
     by_hash: QueryBuckets<F>,
     bucket_bits: u32,
 }
 
 /// Size of the Bloom filter of a [`TailIndex`], in bits per query.
 const FILTER_BITS: usize = 8;
-/// Number of low bits of a hash that do not select the word in the Bloom filter. The highest twelve of them
-/// select the two bits in that word.
+/// Position in a hash, counted from the least significant bit. The bits from this position on select the word in
+/// the Bloom filter of a [`TailIndex`]. The twelve bits below it select two bits in this word.
 const FILTER_SHIFT: u32 = 32;
 
 impl<F: Fingerprint> TailIndex<F> {
@@ -243,10 +252,10 @@ impl<F: Fingerprint> TailIndex<F> {
         TailIndex { mask, filter, by_hash, bucket_bits }
     }
 
-    /// Writes to `passed` the positions of the fingerprints that pass the Bloom filter, and returns their
-    /// number. `passed` is at least as long as `fingerprints`.
+    /// Looks up the tails of `fingerprints` in the Bloom filter. Writes the positions of the fingerprints that pass
+    /// the filter to `passed`, and returns their number. `passed` must be at least as long as `fingerprints`.
     ///
-    /// Has no branch, so that many loads of the filter overlap.
+    /// The loop has no branch, so that the processor loads many words of the filter at the same time.
     #[inline(always)]
     pub(super) fn filter(&self, fingerprints: &[F], passed: &mut [u32]) -> usize {
         let (words, mask) = (&self.filter[..], self.mask);
@@ -260,21 +269,23 @@ impl<F: Fingerprint> TailIndex<F> {
         count
     }
 
-    /// Returns the queries whose tail may equal the tail of a fingerprint, with their positions in the batch.
+    /// Returns all queries with the same tail as `fingerprint`, and a few queries with other tails. Each query comes
+    /// with its index in the batch.
     #[inline(always)]
     pub(super) fn candidates(&self, fingerprint: F) -> impl Iterator<Item = (F, u32)> {
         self.by_hash.get((hash(fingerprint & self.mask) >> (64 - self.bucket_bits)) as usize)
     }
 
-    /// Whether the search by this tail finds a pair of a query and a stored fingerprint. `difference` is the
-    /// XOR of the two.
+    /// Whether a query and a stored fingerprint have the same tail, so that the search by this tail finds the pair.
+    /// `difference` is the XOR of the query and the fingerprint.
     #[inline(always)]
     fn finds(&self, difference: F) -> bool {
         difference & self.mask == F::ZERO
     }
 }
 
-/// Hashes a tail. The first bits of the hash are the most random, since multiplication carries upward only.
+/// Hashes the tail of a fingerprint. `value` is the fingerprint with all bits outside the tail set to 0. The first
+/// bits of the hash are the most random, since multiplication carries upward only.
 #[inline(always)]
 fn hash<F: Fingerprint>(value: F) -> u64 {
     // The constants come from SplitMix64.
@@ -286,13 +297,14 @@ fn hash<F: Fingerprint>(value: F) -> u64 {
     (folded ^ folded >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Returns the mask of the two bits that a hash selects in its word of the Bloom filter.
+/// Returns the mask of the two bits that a hash selects in a word of the Bloom filter of a [`TailIndex`].
 #[inline(always)]
 fn filter_bits(hash: u64) -> u64 {
     1 << (hash >> (FILTER_SHIFT - 6) & 63) | 1 << (hash >> (FILTER_SHIFT - 12) & 63)
 }
 
-/// Indexes of the queries of a batch: one by the head and one by each tail of a [`BatchPlan`].
+/// Indexes of the queries of a batch: one by the head (the leading bits) and one by each tail (a range of the other
+/// bits), see [`BatchPlan`].
 #[derive(Debug)]
 pub(super) struct QueryIndex<F> {
     pub(super) distance: u32,
@@ -307,9 +319,9 @@ impl<F: Fingerprint> QueryIndex<F> {
         Ok(QueryIndex { distance, head: HeadIndex::new(queries, plan), tails })
     }
 
-    /// Whether the search by this tail must report a pair: it finds the pair, and neither the search by the
-    /// head nor by an earlier tail does. So each pair is reported once. `difference` is the XOR of the query
-    /// and the stored fingerprint.
+    /// Whether the search by the tail with the index `tail` is the first search that finds a pair of a query and a
+    /// stored fingerprint. The search by the head and the searches by earlier tails come before it. Only the first
+    /// search reports the pair. `difference` is the XOR of the query and the fingerprint.
     #[inline(always)]
     pub(super) fn finds_first(&self, tail: usize, difference: F) -> bool {
         self.tails[tail].finds(difference)

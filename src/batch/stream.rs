@@ -1,4 +1,5 @@
-//! A pass over all stored fingerprints that looks each one up in the in-memory indexes of the queries.
+//! A pass over all fingerprints of a segment, which looks up each fingerprint in the in-memory indexes of the
+//! queries.
 
 use std::ops::{ControlFlow, Range};
 
@@ -12,8 +13,9 @@ use crate::fingerprint::Fingerprint;
 use crate::progress;
 use crate::segment::{Match, Segment};
 
-/// Finds the matches in a segment, on all threads. Each thread calls `visitor` with the matches of one chunk at
-/// a time, and from time to time with an empty slice, so that the visitor can cancel.
+/// Finds the matches of all queries in a segment, on all threads. Each thread searches one chunk (consecutive
+/// blocks) of the segment at a time, and calls `visitor` with the matches of the chunk. During a chunk, it also
+/// calls `visitor` with an empty slice from time to time, so that the visitor can cancel.
 pub(super) fn stream<F: Fingerprint>(
     segment: &Segment<F>,
     index: &QueryIndex<F>,
@@ -34,14 +36,14 @@ pub(super) fn stream<F: Fingerprint>(
     )
 }
 
-/// Search in one chunk after the other. A chunk is the decoded fingerprints of consecutive blocks. Each thread
-/// has one `ChunkSearch` and reuses its buffers.
+/// Search for matches by one thread. The thread searches one chunk (the decoded fingerprints of consecutive
+/// blocks) after the other, and reuses the buffers for the next chunk.
 struct ChunkSearch<'a, F> {
     segment: &'a Segment<F>,
     index: &'a QueryIndex<F>,
     fingerprints: Vec<F>,
-    /// For each block of the chunk: its number in the table, and the position of its first fingerprint in
-    /// `fingerprints`.
+    /// For each block of the chunk: the index of the block in the table, and the position of its first
+    /// fingerprint in `fingerprints`.
     starts: Vec<(usize, usize)>,
     group_index: GroupIndex,
     passed: Vec<u32>,
@@ -49,10 +51,10 @@ struct ChunkSearch<'a, F> {
     matches: Vec<BatchMatch<F>>,
 }
 
-/// A match before its ids are looked up.
+/// A match of a query and a stored fingerprint. The ids of the fingerprint are not looked up yet.
 struct UnresolvedMatch {
     query: u32,
-    /// Position of the fingerprint in the chunk.
+    /// Position of the stored fingerprint in [`ChunkSearch::fingerprints`].
     position: u32,
     distance: u32,
 }
@@ -71,7 +73,8 @@ impl<'a, F: Fingerprint> ChunkSearch<'a, F> {
         }
     }
 
-    /// Finds the matches in a range of blocks. Calls `check_cancelled` from time to time.
+    /// Finds the matches in a range of blocks, and stores them in `self.matches`. Calls `check_cancelled` from time
+    /// to time.
     fn search(&mut self, blocks: Range<usize>, check_cancelled: &impl Fn() -> Result<()>) -> Result<()> {
         self.fingerprints.clear();
         self.starts.clear();
@@ -96,8 +99,9 @@ impl<'a, F: Fingerprint> ChunkSearch<'a, F> {
         self.find_ids()
     }
 
-    /// Finds the matches that have an equal tail `number` (see [`TailIndex`](super::query_index::TailIndex)),
-    /// among the fingerprints from position `start` on. Returns the number of compared queries.
+    /// Finds the matches in which the query and the stored fingerprint have the same tail (see
+    /// [`TailIndex`](super::query_index::TailIndex)). `number` is the index of the tail. Searches the fingerprints
+    /// of the chunk from position `start` on. Returns how many times a fingerprint was compared with a query.
     #[inline(never)]
     fn search_tail(&mut self, number: usize, start: usize) -> usize {
         let (index, fingerprints) = (self.index, &self.fingerprints[start..]);
@@ -125,8 +129,9 @@ impl<'a, F: Fingerprint> ChunkSearch<'a, F> {
         compared
     }
 
-    /// Finds the matches that differ in few of their leading bits (see
-    /// [`HeadIndex`](super::query_index::HeadIndex)), for one group of fingerprints after the other.
+    /// Finds the matches in which few of the leading bits differ between the query and the stored fingerprint (see
+    /// [`HeadIndex`](super::query_index::HeadIndex)). Searches one group of stored fingerprints, which have the same
+    /// first bits, after the other.
     fn search_head(&mut self, check_cancelled: &impl Fn() -> Result<()>) -> Result<()> {
         let head = &self.index.head;
         let mut start = 0;
@@ -146,7 +151,7 @@ impl<'a, F: Fingerprint> ChunkSearch<'a, F> {
         Ok(())
     }
 
-    /// Looks up the ids of the pending matches, and appends one match per id to `matches`.
+    /// Looks up the ids of the matches in `pending`, and appends one match per id to `matches`.
     fn find_ids(&mut self) -> Result<()> {
         for &UnresolvedMatch { query, position, distance } in &self.pending {
             let position = position as usize;

@@ -24,7 +24,7 @@ fn build<F: Fingerprint>(stored: &[F], ids: bool, codec: Codec) -> (tempfile::Te
     (folder, builder.finish().unwrap())
 }
 
-/// Finds the matches by comparing every query with every stored fingerprint.
+/// Returns the expected matches, by comparing every query with every stored fingerprint.
 fn plain<F: Fingerprint>(stored: &[F], ids: bool, queries: &[F], distance: u32) -> Vec<BatchMatch<F>> {
     let mut matches = Vec::new();
     for (query, &asked) in queries.iter().enumerate() {
@@ -45,7 +45,7 @@ fn sort<F: Fingerprint>(matches: &mut [BatchMatch<F>]) {
     matches.sort_by_key(|&BatchMatch { query, found }| (query, found.distance, found.fingerprint, found.id));
 }
 
-/// Checks that a plan finds each match exactly once.
+/// Checks that a batch query by a given plan finds each expected match exactly once.
 fn check_design<F: Fingerprint>(
     store: &Snapshot<F>,
     queries: &[F],
@@ -76,8 +76,9 @@ fn check<F: Fingerprint>(stored: &[u128], queries: &[u128], distance: u32, plan:
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
-    /// Any plan finds the matches. The fingerprints lie near a few centres, and some differ from a query in
-    /// slightly more bits than the distance.
+    /// Checks that a batch query by any plan finds the same matches as a comparison of each query with each stored
+    /// fingerprint. The fingerprints lie near a few centres, so that some differ from a query in slightly more bits
+    /// than the distance.
     #[test]
     fn every_design_equals_the_plain_loop(
         centres in prop::collection::vec(any::<u128>(), 1..6),
@@ -101,8 +102,8 @@ proptest! {
     }
 }
 
-/// The smallest and largest fingerprints, neighbours at one bit, and many fingerprints that share their head
-/// or tails.
+/// Checks that batch queries find all matches among difficult fingerprints: the smallest and the largest
+/// fingerprint, fingerprints that differ from them in one bit, and many fingerprints with equal ranges of bits.
 #[test]
 fn adversarial_sets() {
     let ends = [0, u128::MAX, u128::from(u64::MAX), 1, 1 << 63, 1 << 127];

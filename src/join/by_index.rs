@@ -1,21 +1,20 @@
-//! Pairs as indexes into the joined list.
+//! Conversion of the pairs that a join finds to pairs of indexes in the joined list.
 
 use super::pair_output::PairOutput;
 use super::pairs::IndexPair;
 use crate::fingerprint::Fingerprint;
 
-/// Reports pairs as indexes into the sorted list of fingerprints.
+/// Converts pairs of fingerprints to pairs of their indexes in the joined list, which is sorted.
 ///
-/// To find the index of a fingerprint, it searches a short range of the list. The leading bits of
-/// `fingerprint - first` select the range: `starts[i]` to `starts[i + 1]`, with
-/// `i = (fingerprint - first) >> shift`.
+/// The index of a fingerprint is found by a binary search in a short range of the list: `starts[i]..starts[i + 1]`,
+/// with `i = (fingerprint - first) >> shift`.
 pub(super) struct ByIndex<'a, F> {
     fingerprints: &'a [F],
-    /// First, and so smallest, fingerprint of the list.
+    /// Smallest fingerprint of the list, which is the first one.
     first: F,
-    /// Shift that turns `fingerprint - first` into an index of `starts`.
+    /// Number of bits by which `fingerprint - first` is shifted right, to get an index of `starts`.
     shift: u32,
-    /// `starts[i]` is the number of fingerprints with `(fingerprint - first) >> shift` below `i`.
+    /// `starts[i]` is the number of fingerprints for which `(fingerprint - first) >> shift` is less than `i`.
     starts: Vec<u32>,
 }
 
@@ -23,7 +22,7 @@ pub(super) struct ByIndex<'a, F> {
 const FINGERPRINTS_PER_ENTRY: usize = 16;
 
 impl<'a, F: Fingerprint> ByIndex<'a, F> {
-    /// Prepares to report pairs of `fingerprints`, which must be strictly ascending, and fewer than 2^32.
+    /// Creates the converter for pairs of `fingerprints`, which must be strictly ascending and fewer than 2^32.
     pub(super) fn new(fingerprints: &'a [F]) -> Self {
         let first = fingerprints.first().copied().unwrap_or_default();
         let last = fingerprints.last().copied().unwrap_or_default();
@@ -41,7 +40,7 @@ impl<'a, F: Fingerprint> ByIndex<'a, F> {
         ByIndex { fingerprints, first, shift, starts }
     }
 
-    /// Returns the index of a fingerprint that the list contains.
+    /// Returns the index of a fingerprint in the joined list, which must contain the fingerprint.
     fn index_of(&self, fingerprint: F) -> u32 {
         let entry = (fingerprint.wrapping_sub(self.first) >> self.shift).low_u64() as usize;
         let (start, end) = (self.starts[entry], self.starts[entry + 1]);

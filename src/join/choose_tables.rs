@@ -1,4 +1,5 @@
-//! The choice of the tables (prefixes and flips) with which a set is joined with the least work.
+//! Choice of the tables of a join for the least work. A table is determined by the mask of its prefix, and the
+//! number of prefix bits that may differ in a pair.
 
 use std::sync::OnceLock;
 
@@ -7,43 +8,45 @@ use crate::fingerprint::Fingerprint;
 use crate::plan::{self, Plan, TablePlan};
 use crate::radix::first_bits;
 
-/// One table of a join, given by the mask of its prefix. The table finds the near pairs whose prefixes differ
-/// in at most `flips` bits.
+/// One table of a join. The table finds the pairs within the distance whose prefixes (the bits of `mask`) differ in
+/// at most `flips` bits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JoinPrefix<F> {
-    /// Mask of the prefix bits.
+    /// Mask of the prefix bits, which may be any bits of a fingerprint.
     pub(super) mask: F,
     pub(super) flips: u32,
 }
 
-/// Plans for each width (64 and 128 bits) and distance. They are kept, because creating and checking the plans
-/// of one distance takes a millisecond.
+/// Plans that a join may use, by the width of the fingerprints (first 64, then 128 bits) and by the distance. They
+/// are kept once created, because creating and checking the plans of one distance takes a millisecond.
 static PLANS: [[OnceLock<Vec<JoinPlan>>; DISTANCE_COUNT]; 2] =
     [const { [const { OnceLock::new() }; DISTANCE_COUNT] }; 2];
 
-/// Prefixes of a plan's tables. In a plan for 64-bit fingerprints, the upper 64 bits of each mask are zero.
+/// Plan of a join: its tables, each by its prefix. In a plan for 64-bit fingerprints, the upper 64 bits of each mask
+/// are zero.
 type JoinPlan = Vec<JoinPrefix<u128>>;
-/// Number of distances, from 0 to the maximum of 128-bit fingerprints.
+/// Number of possible distances: from 0 to [`Fingerprint::MAX_DISTANCE`] of 128-bit fingerprints.
 const DISTANCE_COUNT: usize = u128::MAX_DISTANCE as usize + 1;
 
-/// Maximum size of a set whose pairs are all compared, without a plan.
+/// Sets of at most this number of fingerprints are joined without tables: all pairs are compared.
 pub(super) const COMPARE_ALL_MAX: usize = 160;
 
 // Times are in nanoseconds on one core. Only their ratios matter for the choice.
 
-/// Time to move a fingerprint to its bucket in one partition step, in nanoseconds.
+/// Time to move a fingerprint in one step of a partition of the set, in nanoseconds.
 const MOVE_NS: f64 = 4.0;
 /// Time to compare two fingerprints, in nanoseconds.
 const COMPARE_NS: f64 = 1.2;
-/// Time to look up a group by its prefix, in nanoseconds.
+/// Time to look up the group of fingerprints with a given prefix, in nanoseconds.
 const LOOK_UP_NS: f64 = 20.0;
-/// Average number of prefix bits by which one partition step divides the fingerprints, for the estimate of the
-/// work.
+/// Average number of prefix bits by which one partition step divides the fingerprints. The constant is used for
+/// estimates only.
 const DIGIT_BITS: f64 = 10.0;
-/// Maximum length of a prefix with flips, in bits. The join keeps a counter for each value of such a prefix.
+/// Maximum length of a prefix in which bits are flipped, in bits. The length is limited because the join keeps a
+/// counter for each value of such a prefix.
 pub(super) const MAX_FLIPPED_PREFIX: u32 = 20;
 
-/// Returns all plans for a distance. The join uses one of them.
+/// Returns the plans for a distance. A join chooses one of them.
 fn join_plans<F: Fingerprint>(distance: u32) -> &'static [JoinPlan] {
     let known = &PLANS[usize::from(F::BITS > u64::BITS)][distance as usize];
     known.get().unwrap_or_else(|| {
@@ -58,8 +61,9 @@ fn join_plans<F: Fingerprint>(distance: u32) -> &'static [JoinPlan] {
     })
 }
 
-/// Estimates the least work to join `count` fingerprints that are random in `bits` bits and equal in all others.
-/// Returns the work in nanoseconds, and the plan for it: `None` if all pairs should be compared.
+/// Estimates the least work to join `count` fingerprints that have `bits` random bits and are equal in all
+/// other bits. Returns the work in nanoseconds, and the plan with the least work. If comparing all pairs is the
+/// least work, there is `None` in place of the plan.
 pub(super) fn min_work<F: Fingerprint>(
     count: usize,
     bits: u32,
@@ -80,8 +84,8 @@ pub(super) fn min_work<F: Fingerprint>(
     (least, best)
 }
 
-/// Chooses the tables of a join of `count` fingerprints that are equal outside the mask `bits`. Returns `None`
-/// if comparing all pairs is less work.
+/// Chooses the tables for a join of `count` fingerprints that differ only in bits of the mask `bits`. Returns
+/// `None` if comparing all pairs is less work.
 pub(super) fn choose_tables<F: Fingerprint>(
     count: usize,
     bits: F,
@@ -102,13 +106,13 @@ pub(super) fn choose_tables<F: Fingerprint>(
         .filter(|tables: &Vec<JoinPrefix<F>>| tables.iter().all(|table| table.mask != F::ZERO))
 }
 
-/// Maximum number of fingerprints of a set for which [`is_hard_to_split`] may return true. In larger sets,
-/// comparing all pairs is too much work.
+/// Maximum number of fingerprints of a set for which [`is_hard_to_split`] may return true. For larger sets,
+/// comparing all pairs would be too much work.
 const HARD_TO_SPLIT_MAX: usize = 1 << 12;
 
-/// Whether the tables hardly split the set, so that comparing all pairs at once is less work than comparing the
-/// groups of each table. This happens if the fingerprints are similar, since the tables were chosen for random
-/// fingerprints.
+/// Whether the tables hardly split a set into groups, so that comparing all pairs of the set is less work than
+/// comparing the pairs of every group of each table. This happens if the fingerprints are similar, since the
+/// tables were chosen for random fingerprints.
 ///
 /// For each pair of a sample, this counts the tables that put both fingerprints in a common group. The set is
 /// hard to split if the sum of these counts is at least half the number of sampled pairs.
@@ -130,8 +134,9 @@ pub(super) fn is_hard_to_split<F: Fingerprint>(values: &[F], tables: &[JoinPrefi
     in_common_group * 2 >= SAMPLE
 }
 
-/// Whether fingerprints are a dense group, estimated from a sample of their pairs. In a dense group, at least
-/// an eighth of the pairs are near, and an average fingerprint is near at least `2 * pairs_per_member` others.
+/// Whether fingerprints are a dense group, estimated from a sample of their pairs. In a dense group, at least an
+/// eighth of the pairs are near (within `distance` bits), and an average fingerprint is near at least
+/// `2 * pairs_per_member` others.
 pub(super) fn is_dense<F: Fingerprint>(values: &[F], distance: u32, pairs_per_member: usize) -> bool {
     /// Number of sampled pairs.
     const SAMPLE: usize = 256;
@@ -147,11 +152,11 @@ pub(super) fn is_dense<F: Fingerprint>(values: &[F], distance: u32, pairs_per_me
     near * 8 >= SAMPLE && near.saturating_mul(values.len()) >= SAMPLE.saturating_mul(2 * pairs_per_member)
 }
 
-/// Adapts a prefix of a plan to fingerprints that differ only in `bits`. The returned prefix has only bits of
-/// `bits`.
+/// Adapts a prefix of a plan to fingerprints that differ only in the bits of the mask `bits`. `prefix` is the mask
+/// of the prefix in the plan. The returned mask has only bits of `bits`.
 ///
-/// Each bit of `bits` stands for one bit of a fingerprint in the plan, different bits for different ones. So
-/// the plan finds every pattern of errors in `bits`. Some bits of the plan are not used, which does no harm.
+/// Each bit of `bits` corresponds to a different bit position in the plan. The bit is in the returned mask if the
+/// corresponding position is in `prefix`. So the adapted tables find all near pairs, like the plan.
 fn spread_mask<F: Fingerprint>(prefix: F, bits: F) -> F {
     let (count, mut left, mut mask) = (bits.count_ones(), bits, F::ZERO);
     for i in 0..count {
@@ -164,8 +169,8 @@ fn spread_mask<F: Fingerprint>(prefix: F, bits: F) -> F {
     mask
 }
 
-/// Estimates the work of one table for `count` fingerprints that are random in `bits` bits and equal in all
-/// others. Returns the work in nanoseconds, and the number of prefix bits to use.
+/// Estimates the work of one table for `count` fingerprints that have `bits` random bits and are equal in all
+/// other bits. Returns the work in nanoseconds, and the length of the prefix to use, in bits.
 fn table_work<F: Fingerprint>(count: usize, prefix: &JoinPrefix<u128>, bits: u32) -> (f64, u32) {
     let most = prefix.mask.count_ones() * bits / F::BITS;
     let n = count as f64;
@@ -187,7 +192,7 @@ fn table_work<F: Fingerprint>(count: usize, prefix: &JoinPrefix<u128>, bits: u32
     best
 }
 
-/// Binomial coefficient: the number of sets of `k` out of `n` elements.
+/// Binomial coefficient: the number of ways to choose `k` of `n` elements.
 fn binomial(n: u32, k: u32) -> f64 {
     (0..k).map(|i| f64::from(n.saturating_sub(i)) / f64::from(i + 1)).product()
 }
@@ -196,7 +201,7 @@ fn binomial(n: u32, k: u32) -> f64 {
 mod tests {
     use super::*;
 
-    /// Random fingerprints whose bits are set with a probability of `share` / 256.
+    /// Returns `count` random fingerprints, each bit of which is set with a probability of `share` / 256.
     fn alike(count: usize, share: u64) -> Vec<u64> {
         let mut state = 1_u64;
         let mut next = || {
@@ -221,8 +226,8 @@ mod tests {
         assert!(!is_hard_to_split(&half, &tables));
     }
 
-    /// Whether each pattern of errors is found by some table. The patterns have the errors `errors`, and up to
-    /// `left` more errors at positions of `bits`.
+    /// Tries all sets of differing bits that consist of the mask `errors` and up to `left` more bits from the list
+    /// `bits`. Returns whether each of these sets is found by at least one table.
     fn is_complete(tables: &[JoinPrefix<u64>], bits: &[u32], errors: u64, left: u32) -> bool {
         tables.iter().any(|table| (table.mask & errors).count_ones() <= table.flips)
             && (left == 0

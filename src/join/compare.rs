@@ -3,10 +3,11 @@
 use crate::fingerprint::Fingerprint;
 use crate::simd::{Kernel, dispatch};
 
-/// Number of fingerprints that are compared with one fingerprint before the next branch.
+/// Number of fingerprints that [`any_near`] compares with one fingerprint, in a loop without branches.
 const LANES: usize = 8;
 
-/// Visits the positions of the fingerprints in `others` that are within `distance` bits of `one`.
+/// Finds the fingerprints of `others` that are within `distance` bits of `one`, and calls `visitor` with their
+/// positions in `others`.
 #[inline]
 pub(super) fn visit_near<F: Fingerprint>(one: F, others: &[F], distance: u32, visitor: impl FnMut(usize)) {
     dispatch(VisitNear { one, others, distance, visitor });
@@ -50,20 +51,20 @@ fn any_near<F: Fingerprint>(one: F, others: &[F; LANES], distance: u32) -> bool 
     others.iter().fold(0, |signs, &other| signs | sign(one, other, distance)) >> 63 == 1
 }
 
-/// Returns a number whose highest bit is set if the fingerprints are within `distance` bits.
+/// Returns a number. Its highest bit is 1 if the fingerprints are within `distance` bits, and 0 otherwise.
 #[inline(always)]
 fn sign<F: Fingerprint>(one: F, other: F, distance: u32) -> u64 {
     u64::from(one.distance(other)).wrapping_sub(u64::from(distance) + 1)
 }
 
-/// Number of fingerprints with which [`find_near`] compares each fingerprint: those that follow it in the list.
+/// [`find_near`] compares each fingerprint of a list with this number of fingerprints after it.
 pub(super) const LOOKAHEAD: usize = 7;
-/// Number of fingerprints in a block of [`find_near`].
+/// [`find_near`] divides a list into blocks of this number of fingerprints.
 pub(super) const BLOCK_LEN: usize = 16;
 
-/// Divides a list into blocks of [`BLOCK_LEN`] fingerprints, and finds the blocks with a fingerprint that is near
-/// one of the [`LOOKAHEAD`] fingerprints after it. Replaces the contents of `blocks` by the numbers of these
-/// blocks, ascending.
+/// Divides a list into blocks of [`BLOCK_LEN`] fingerprints, and finds the blocks with a fingerprint that is
+/// within `distance` bits of one of the [`LOOKAHEAD`] fingerprints after it. Replaces the contents of `blocks`
+/// by the indexes of these blocks, ascending.
 #[inline]
 pub(super) fn find_near<F: Fingerprint>(values: &[F], distance: u32, blocks: &mut Vec<usize>) {
     dispatch(FindNear { values, distance, blocks });
@@ -95,7 +96,8 @@ impl<F: Fingerprint> Kernel for FindNear<'_, F> {
     }
 }
 
-/// Whether one of the first [`BLOCK_LEN`] fingerprints is near one of the [`LOOKAHEAD`] fingerprints after it.
+/// Whether one of the first [`BLOCK_LEN`] fingerprints of `window` is within `distance` bits of one of the
+/// [`LOOKAHEAD`] fingerprints after it.
 #[inline(always)]
 fn has_near<F: Fingerprint>(window: &[F; BLOCK_LEN + LOOKAHEAD], distance: u32) -> bool {
     let mut signs = [0; BLOCK_LEN];
@@ -107,7 +109,7 @@ fn has_near<F: Fingerprint>(window: &[F; BLOCK_LEN + LOOKAHEAD], distance: u32) 
     signs.iter().fold(0, |all, &signs| all | signs) >> 63 == 1
 }
 
-/// Whether any two of the fingerprints are near. For short lists.
+/// Whether any two fingerprints of a short list are within `distance` bits. Compares all pairs.
 #[inline]
 pub(super) fn any_near_pair<F: Fingerprint>(few: &[F], distance: u32) -> bool {
     dispatch(AnyNearPair { few, distance })
@@ -127,7 +129,7 @@ impl<F: Fingerprint> Kernel for AnyNearPair<'_, F> {
     }
 }
 
-/// Whether any fingerprint is near one of the `reach` fingerprints after it. For short lists.
+/// Whether any fingerprint of a short list is within `distance` bits of one of the `reach` fingerprints after it.
 #[inline(always)]
 fn has_near_pair<F: Fingerprint>(few: &[F], reach: usize, distance: u32) -> bool {
     let mut signs = 0;

@@ -1,7 +1,7 @@
-//! Connected components of members 0, 1, 2, ...
+//! Connected components of a graph whose nodes are the numbers 0, 1, 2, ...
 
-/// Connected components of members 0, 1, 2, ..., updated with each pair (union-find). Takes 4 bytes per
-/// member.
+/// Connected components of a graph, updated with each edge (union-find). The nodes, called members, are the
+/// numbers 0, 1, 2, ... Takes 4 bytes per member.
 ///
 /// ```
 /// use simstore::join::Components;
@@ -13,13 +13,13 @@
 /// ```
 #[derive(Clone, Debug)]
 pub struct Components {
-    /// Parent of each member, with path halving. The smaller root becomes the parent, so a root is the first
-    /// member of its component.
+    /// Parent of each member in the tree of its component. When two trees are connected, the smaller root becomes
+    /// the parent of the other, so a root is the smallest member of its component.
     parent: Vec<u32>,
 }
 
 impl Components {
-    /// Creates one component per member.
+    /// Creates one component for each of the members 0 to `members` - 1.
     ///
     /// # Panics
     /// If `members` is 2^32 or more.
@@ -37,7 +37,7 @@ impl Components {
         self.parent[a.max(b)] = a.min(b) as u32;
     }
 
-    /// Returns the first member of a member's component.
+    /// Returns the smallest member of the component that contains `member`.
     ///
     /// # Panics
     /// If `member` is not below the number of members.
@@ -50,8 +50,9 @@ impl Components {
     }
 }
 
-/// Returns the connected components with at least two of the members 0 to `count` - 1. Members are ascending;
-/// clusters are in the order of their first members.
+/// Returns the connected components of the numbers (members) 0 to `count` - 1, where each pair connects two of
+/// them. Components of one member are left out. The members of a component are ascending, and the components
+/// are in the order of their first members.
 ///
 /// ```
 /// let clusters = simstore::join::clusters(6, [(0, 5), (4, 5), (1, 2)]);
@@ -59,7 +60,7 @@ impl Components {
 /// ```
 ///
 /// # Panics
-/// If a member of a pair is not below `count`, or `count` is 2^32 or more.
+/// If a number in a pair is not below `count`, or `count` is 2^32 or more.
 pub fn clusters(count: usize, pairs: impl IntoIterator<Item = (usize, usize)>) -> Vec<Vec<usize>> {
     let mut components = Components::new(count);
     pairs.into_iter().for_each(|(a, b)| components.connect(a, b));

@@ -1,12 +1,15 @@
-//! Visitor of dense groups, whose pairs are not listed.
+//! Visitor of dense groups: groups of fingerprints with so many near pairs that a join reports the group instead of
+//! the pairs.
 
-/// Visitor of dense groups: groups whose members are nearly all near one another. A dense group of n
-/// fingerprints has up to n (n - 1) / 2 near pairs.
+/// Visitor of dense groups: groups of fingerprints (members) with so many pairs within the distance that a join
+/// reports the group instead of its pairs. A group of n members has up to n (n - 1) / 2 such pairs.
 #[derive(Clone, Copy)]
 pub struct DenseGroupVisitor<'a, F> {
-    /// Number of near pairs per member at which a group counts as dense.
+    /// A group counts as dense if the number of its pairs within the distance is more than about
+    /// `pairs_per_member` times the number of its members.
     pub pairs_per_member: usize,
-    /// Receives all members of a dense group, in any order. Several threads call it at the same time.
+    /// Function that receives all members of a dense group, in any order. Several threads call it at the same
+    /// time.
     pub visitor: &'a (dyn Fn(&[F]) + Sync),
 }
 

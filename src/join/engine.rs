@@ -1,6 +1,6 @@
-//! Self-join of one set of fingerprints in memory. It joins the tables of a plan one after the other: it
-//! partitions the fingerprints into groups with the same prefix, and compares the fingerprints of each group.
-//! A group that is too large is joined with a plan of its own.
+//! Self-join of one set of fingerprints in memory, by one table of a plan after the other. For each table, the
+//! fingerprints are partitioned into groups with the same prefix, and the fingerprints of each group are
+//! compared with one another. A large group is joined like a set, with a plan of its own.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,56 +16,59 @@ use super::pair_output::PairOutput;
 use crate::fingerprint::Fingerprint;
 use crate::radix::{Digit, Partition, first_bits, ranges, scratch};
 
-/// A running join of one set of fingerprints: the options that stay the same in all its steps.
+/// A running join: the options and the state that are common to all sets and groups that it joins.
 pub(super) struct Join<'a, F, N, V> {
-    /// Conversion of fingerprints to the reported pairs.
+    /// Converts two fingerprints to the form in which the visitor receives the pair.
     pub(super) pair_output: N,
-    /// Maximum distance of near fingerprints, in bits.
+    /// Maximum distance of the two fingerprints of a reported pair, in bits.
     pub(super) distance: u32,
-    /// Receives pairs as they are found, and returns whether to continue.
+    /// Function that receives pairs as they are found, and returns whether to continue.
     pub(super) visitor: V,
-    /// Visitor of dense groups. If it is `None`, all pairs inside dense groups are reported.
+    /// Visitor of dense groups, which have very many near pairs. If it is `None`, these pairs are reported one by
+    /// one.
     pub(super) dense_groups: Option<DenseGroupVisitor<'a, F>>,
     /// Whether the visitor has returned a break.
     pub(super) is_stopped: AtomicBool,
 }
 
-/// Condition on a pair: its number of errors in the bits of a mask. An *error* is a bit that differs between
-/// the two fingerprints.
+/// Condition on a pair of fingerprints: how many bits of a mask may differ between the two fingerprints. A bit that
+/// differs is called an *error*.
 #[derive(Clone, Debug)]
 pub(super) struct Condition<F> {
     pub(super) mask: F,
-    /// Allowed numbers of errors.
+    /// Allowed numbers of errors (bits that differ between the two fingerprints) in the mask `mask`.
     pub(super) errors: Range<u32>,
 }
 
-/// Set of fingerprints to join with one another, with the conditions that its pairs must meet.
+/// Set of fingerprints to join with one another, with the conditions that the reported pairs must meet. In the
+/// fields, an *error* of a pair is a bit that differs between its two fingerprints.
 ///
-/// A set can be a part of a larger join, with masks of bits in which all pairs are known to have an error (bits
-/// that differ). Such a mask is *uncounted* while the errors in it do not count towards `distance`.
+/// In a part of a larger join, it may be known that each pair to report has at least one error in a certain mask.
+/// Such a mask may be one of `uncounted_masks`. Then the errors in this mask do not count towards `distance`.
 pub(super) struct JoinSet<'a, F> {
     pub(super) values: &'a [F],
-    /// Mask of the bits whose errors `distance` limits. It has no bit of `uncounted_masks`.
+    /// Mask of the bits in which errors count towards `distance`. It has no bit of `uncounted_masks`.
     pub(super) bits: F,
-    /// Maximum number of errors of a pair in `bits`.
+    /// Maximum number of errors (differing bits) of a pair in the mask `bits`.
     pub(super) distance: u32,
-    /// Conditions on the pairs to report. They ensure that each pair is reported once.
+    /// Conditions that a pair must meet to be reported. They exclude the pairs that another table or another part
+    /// of the join reports, so that each pair is reported once.
     pub(super) conditions: Vec<Condition<F>>,
-    /// Masks of bits outside `bits`. A pair has at least one error in each mask. `distance` does not count the
-    /// errors in these masks.
+    /// Masks of bits outside `bits`. The two fingerprints of a reported pair differ in at least one bit of each of
+    /// these masks. The differing bits in these masks do not count towards `distance`.
     pub(super) uncounted_masks: Vec<F>,
 }
 
-/// Buffers of one thread.
+/// Reusable buffers of one thread of a join.
 struct JoinBuffers<F, N: PairOutput<F>> {
     group: Vec<F>,
     space: Vec<F>,
-    /// The fingerprints of a group as values or indexes, whichever the join reports (see
-    /// [`PairOutput::Member`]); `None` while a fingerprint is not converted.
+    /// For each fingerprint of the group that is being compared, the form in which pairs contain it: its value or
+    /// its index (see [`PairOutput::Member`]). `None` if the fingerprint is not converted yet.
     members: Vec<Option<N::Member>>,
-    /// Pairs to report.
+    /// Found pairs that the visitor has not received yet.
     pairs: Vec<N::Pair>,
-    /// Numbers of the blocks of [`BLOCK_LEN`] fingerprints that [`find_near`] has found.
+    /// Indexes of the blocks of [`BLOCK_LEN`] fingerprints in which [`find_near`] has found near fingerprints.
     near: Vec<usize>,
 }
 
@@ -81,34 +84,35 @@ impl<F, N: PairOutput<F>> Default for JoinBuffers<F, N> {
     }
 }
 
-/// Maximum number of fingerprints of a set that is joined on the current thread alone.
+/// Sets of at most this number of fingerprints are joined on the current thread alone.
 const SERIAL_MAX: usize = 1 << 15;
-/// Maximum number of fingerprints of a group whose pairs are all compared. Larger groups are partitioned
+/// In groups of at most this number of fingerprints, all pairs are compared. Larger groups are partitioned
 /// further.
 const COMPARE_GROUP_MAX: usize = 24;
-/// Maximum number of fingerprints of a group for which [`find_near`] compares all pairs.
+/// In groups of at most this number of fingerprints, [`find_near`] compares all pairs.
 const WINDOW_GROUP_MAX: usize = LOOKAHEAD + 1;
-/// Number of prefix bits that the first partition of a set uses. With 8 bits, each of the 256 buckets gets some
-/// hundred fingerprints of a chunk, which are contiguous.
+/// Number of leading prefix bits by which the first partition step divides a set into buckets. The step handles one
+/// chunk of the set at a time. With 8 bits, each of the 256 buckets gets some hundred fingerprints of a chunk.
 const FIRST_DIGIT_BITS: u32 = 8;
-/// Maximum number of prefix bits that each later partition uses. The fingerprints to partition then fit in the
-/// cache.
+/// Maximum number of prefix bits by which a later partition step divides a bucket. In the later steps, the
+/// fingerprints to partition fit in the cache.
 const DIGIT_BITS: u32 = 11;
 /// Number of pairs that a thread collects before it calls the visitor.
 const PAIR_BATCH: usize = 4096;
-/// In a large set, the number of fingerprints or groups that are compared with others between two calls of the
-/// visitor, which can cancel the join.
+/// In a large set, the visitor is called after this number of fingerprints or groups, even if there are no new
+/// pairs, so that it can cancel the join.
 const CANCEL_CHECK_INTERVAL: usize = 1 << 10;
 
 impl<'a, F: Fingerprint> JoinSet<'a, F> {
-    /// Returns the set to join if all pairs within `distance` bits are to be reported.
+    /// Creates a set without conditions: all pairs of `values` within `distance` bits are reported.
     pub(super) fn all(values: &'a [F], distance: u32) -> Self {
         JoinSet { values, bits: F::MAX, distance, conditions: Vec::new(), uncounted_masks: Vec::new() }
     }
 }
 
 impl<F: Fingerprint, N: PairOutput<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sync> Join<'_, F, N, V> {
-    /// Joins a set. `space` is a reusable buffer, which grows if necessary.
+    /// Reports the near pairs (within the distance) of a set that meet the conditions of the set. `space` is a
+    /// reusable buffer, which grows if necessary.
     pub(super) fn join(&self, set: &JoinSet<F>, space: &mut Vec<F>) {
         let Some(&first) = set.values.first() else { return };
         let differing = set.values.iter().fold(F::ZERO, |bits, &value| bits | (value ^ first));
@@ -173,10 +177,10 @@ impl<F: Fingerprint, N: PairOutput<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sy
         }
     }
 
-    /// Returns the number of uncounted masks (the first ones) that the join should count, for the least work.
-    /// To count a mask means to add its bits to `set.bits`, and 1 to `set.distance`. More bits give smaller
-    /// groups, and a larger distance needs more tables. `differing` is the mask of the bits in which the
-    /// fingerprints of the set are not all equal.
+    /// Returns how many masks the join should move from the start of `set.uncounted_masks` into `set.bits`, to have
+    /// the least estimated work. Each moved mask adds 1 to `set.distance`. More bits give smaller groups, but a
+    /// larger distance needs more tables. `differing` is the mask of the bits in which the fingerprints of the set
+    /// are not all equal.
     fn mask_count_for_least_work(&self, set: &JoinSet<F>, differing: F) -> usize {
         let mut bits = set.bits;
         let mut least = (f64::INFINITY, 0);
@@ -193,8 +197,9 @@ impl<F: Fingerprint, N: PairOutput<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sy
         least.1
     }
 
-    /// Joins fingerprints with equal prefixes. `set.bits` are the bits outside the prefix. `partition` has
-    /// partitioned the fingerprints by the first bits of the prefix; `left` is the mask of its other bits.
+    /// Reports the near pairs of fingerprints with equal prefixes. `partitioned` has the fingerprints of the set,
+    /// divided into buckets by the first bits of the prefix, and `partition` tells where each bucket is. `left` is
+    /// the mask of the other bits of the prefix. `set.bits` are the bits outside the prefix.
     fn join_equal(&self, set: &JoinSet<F>, left: F, partition: &Partition, partitioned: &[F]) {
         let join_bucket = |buffers: &mut JoinBuffers<F, N>, bucket: usize| {
             if !self.should_continue() {
@@ -211,8 +216,9 @@ impl<F: Fingerprint, N: PairOutput<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sy
         for_each(set.values.len(), partition.buckets(), join_bucket);
     }
 
-    /// Partitions `values` by the bits of `left`, and joins each group. `left` is the mask of those prefix bits
-    /// by which they are not partitioned yet.
+    /// Partitions `values` into groups with the same prefix, and joins each group. All `values` are already equal in
+    /// some bits of the prefix, and `left` is the mask of the other bits of the prefix. `space` is a buffer that is
+    /// at least as long as `values`.
     fn split(
         &self,
         set: &JoinSet<F>,
@@ -259,7 +265,8 @@ impl<F: Fingerprint, N: PairOutput<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sy
         buffers.near = near;
     }
 
-    /// Joins a group of fingerprints with the same prefix.
+    /// Joins a group of fingerprints with the same prefix: compares all pairs if the group is small, and otherwise
+    /// joins the group like a set, with a plan of its own.
     fn join_group(&self, set: &JoinSet<F>, values: &[F], buffers: &mut JoinBuffers<F, N>) {
         if values.len() <= COMPARE_ALL_MAX {
             self.compare(values, &set.conditions, buffers);
@@ -269,8 +276,8 @@ impl<F: Fingerprint, N: PairOutput<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sy
         }
     }
 
-    /// Joins fingerprints whose prefixes differ in at most `flips` bits. `mask` is the mask of the prefix.
-    /// `set.bits` are the bits outside it.
+    /// Reports the near pairs of fingerprints whose prefixes differ in at most `flips` bits. `mask` is the mask of
+    /// the prefix, and `set.bits` are the bits outside the prefix.
     fn join_flipped(&self, set: &JoinSet<F>, mask: F, flips: u32, space: &mut [F]) {
         let length = mask.count_ones();
         let (sorted, ends) = sort_by_prefix(set.values, mask, space, |chunk| self.poll_at_chunk(chunk));
@@ -297,8 +304,9 @@ impl<F: Fingerprint, N: PairOutput<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sy
         for_each(set.values.len(), ends.len(), join_one);
     }
 
-    /// Joins each fingerprint of the group `one` with each of the group `other`. `mask` is the mask of the
-    /// prefix, and `errors` is the mask of the bits in which the prefixes of the two groups differ.
+    /// Reports the near pairs between two groups: one fingerprint of each pair is in `one`, and the other is in
+    /// `other`. The fingerprints of a group have the same prefix. `mask` is the mask of the prefix, and `errors` is
+    /// the mask of the bits in which the prefixes of the two groups differ.
     fn join_two(
         &self,
         set: &JoinSet<F>,
@@ -333,8 +341,9 @@ impl<F: Fingerprint, N: PairOutput<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sy
         self.flush_if_full(buffers);
     }
 
-    /// Compares all pairs of `values`, and reports the near pairs that meet the conditions. If it finds that
-    /// the values are a dense group and there is a visitor of dense groups, reports the group and stops.
+    /// Compares all pairs of `values`, and reports the near pairs that meet the conditions. If so many pairs are
+    /// near that `values` are a dense group, and the join has a visitor of dense groups, reports the group and
+    /// stops.
     fn compare(&self, values: &[F], conditions: &[Condition<F>], buffers: &mut JoinBuffers<F, N>) {
         let JoinBuffers { members, pairs, .. } = buffers;
         members.clear();
@@ -386,8 +395,9 @@ impl<F: Fingerprint, N: PairOutput<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sy
         }
     }
 
-    /// Reports the buffered pairs, after one bucket of a set of `count` fingerprints. If the set is large,
-    /// calls the visitor even without pairs, so that it can cancel.
+    /// Passes the buffered pairs to the visitor after the join of a bucket (a part of the set). If the set is large,
+    /// calls the visitor even if there are no pairs, so that it can cancel. `count` is the number of fingerprints in
+    /// the whole set.
     fn report_bucket(&self, buffers: &mut JoinBuffers<F, N>, count: usize) {
         if count > SERIAL_MAX && buffers.pairs.is_empty() {
             self.poll_visitor();
@@ -401,7 +411,7 @@ impl<F: Fingerprint, N: PairOutput<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sy
         }
     }
 
-    /// Whether the visitor has not returned a break yet.
+    /// Whether the join should continue. It should unless the visitor has returned a break.
     pub(super) fn should_continue(&self) -> bool {
         !self.is_stopped.load(Ordering::Relaxed)
     }
@@ -412,21 +422,23 @@ impl<F: Fingerprint, N: PairOutput<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sy
         self.should_continue()
     }
 
-    /// Like [`Join::poll_visitor`], but calls the visitor only if the chunk number is a multiple of 16. To
-    /// partition a chunk takes a tenth of a millisecond.
+    /// Like [`Join::poll_visitor`], but calls the visitor only before every 16th chunk of a set that is being
+    /// partitioned, since one chunk takes only a tenth of a millisecond. `chunk` is the index of the chunk.
     fn poll_at_chunk(&self, chunk: usize) -> bool {
         if chunk.is_multiple_of(16) { self.poll_visitor() } else { self.should_continue() }
     }
 }
 
-/// Returns the distance of a pair if the pair meets all conditions. `errors` is the XOR of its fingerprints.
+/// Returns the distance of two fingerprints if the pair meets all conditions, else `None`. `errors` is the XOR of
+/// the two fingerprints.
 fn matching_distance<F: Fingerprint>(errors: F, conditions: &[Condition<F>]) -> Option<u32> {
     let fulfilled =
         |condition: &Condition<F>| condition.errors.contains(&(errors & condition.mask).count_ones());
     conditions.iter().all(fulfilled).then(|| errors.count_ones())
 }
 
-/// Calls `body` with each number below `parts`, on all cores if the set has many fingerprints (`count`).
+/// Calls `body` with each index below `parts`. Uses all cores if `count`, the number of fingerprints of the set to
+/// join, is above [`SERIAL_MAX`].
 fn for_each<F: Fingerprint, N: PairOutput<F>>(
     count: usize,
     parts: usize,
@@ -440,7 +452,7 @@ fn for_each<F: Fingerprint, N: PairOutput<F>>(
     }
 }
 
-/// Returns all ways to flip 1 to `flips` bits of a prefix with the given mask. Each is returned as two XOR
+/// Returns all ways to flip 1 to `flips` bits of the prefix whose mask is `mask`. Each way is returned as two XOR
 /// masks: one for the prefix as a number of `length` bits, and one for the whole fingerprint.
 fn flip_patterns<F: Fingerprint>(mask: F, length: u32, flips: u32) -> Vec<(usize, F)> {
     let mut patterns = vec![(0, F::ZERO)];
@@ -459,8 +471,8 @@ fn flip_patterns<F: Fingerprint>(mask: F, length: u32, flips: u32) -> Vec<(usize
     patterns
 }
 
-/// Sorts the values by the prefix with the given mask. Returns the sorted list and, for each possible prefix,
-/// the end of its values in that list.
+/// Sorts `values` by the prefix whose mask is `mask`. Returns the sorted list and, for each possible value of the
+/// prefix, the index in this list at which the fingerprints with this prefix end.
 fn sort_by_prefix<F: Fingerprint>(
     values: &[F],
     mask: F,

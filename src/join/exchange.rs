@@ -1,8 +1,8 @@
 //! Exchange of fingerprints between the tasks of a distributed join.
 //!
-//! The hash of a fingerprint selects its *bucket*, see [`bucket`]. A *place* is one part of one table of
-//! [`JoinParts`]. Tasks first send fingerprints to buckets, where equal fingerprints are collapsed. Then each
-//! bucket sends its fingerprints to the places, which join them.
+//! First, each task sends its fingerprints to *buckets*, where equal fingerprints are collapsed. The hash of a
+//! fingerprint selects its bucket, see [`bucket`]. Then each bucket sends its fingerprints to *places*, where they
+//! are joined. A place is one part of one table of [`JoinParts`], so a fingerprint is sent to one place per table.
 
 use rayon::prelude::*;
 
@@ -12,30 +12,35 @@ use crate::fingerprint::Fingerprint;
 use crate::progress::ProgressCallback;
 use crate::threads;
 
-/// Distinct fingerprints for one bucket or one place.
+/// Distinct fingerprints that a task of a distributed join sends to one receiver. The receiver is either a bucket
+/// (see [`bucket`]), which collapses equal fingerprints, or one part of one table of [`JoinParts`], which joins
+/// fingerprints.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FingerprintBatch<F> {
-    /// Number of the bucket or place, from 0.
+    /// Index of the receiver, from 0. [`bucket_distinct`] sets the index of a bucket. [`JoinParts::distribute`]
+    /// sets the index of a place (one part of one table, see [`JoinParts::table_and_part`]).
     pub place: usize,
     /// Distinct fingerprints, ascending.
     pub fingerprints: Vec<F>,
-    /// Those of `fingerprints` that occurred more than once in the input, ascending.
+    /// Fingerprints that occurred more than once before equal fingerprints were collapsed, ascending. All of them
+    /// are in `fingerprints` too.
     pub repeated: Vec<F>,
 }
 
-/// Fingerprints for one bucket with their positions in the caller's data. Fingerprints may be repeated.
+/// Fingerprints of one bucket (see [`bucket`]), each with its position in the caller's data. The same fingerprint
+/// may occur several times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PositionedBatch<F> {
-    /// Number of the bucket, from 0.
+    /// Index of the bucket, from 0.
     pub place: usize,
-    /// Fingerprints in the order of the input.
+    /// Fingerprints, in the order in which [`bucket_positions`] received them.
     pub fingerprints: Vec<F>,
-    /// Position of each fingerprint in the caller's data.
+    /// For each fingerprint of `fingerprints`, its position in the caller's data.
     pub positions: Vec<u32>,
 }
 
-/// Divides distinct fingerprints between [buckets](bucket), and returns the non-empty buckets in ascending
-/// order.
+/// Collapses equal fingerprints, and divides the distinct fingerprints between [buckets](bucket). Returns one batch
+/// for each bucket that is not empty, in the order of the buckets. `buckets` is the number of buckets.
 ///
 /// ```
 /// use simstore::join::{FingerprintBatch, bucket_distinct};
@@ -55,8 +60,9 @@ pub fn bucket_distinct<F: Fingerprint>(mut fingerprints: Vec<F>, buckets: usize)
     batches
 }
 
-/// Divides fingerprints between [buckets](bucket), and returns the non-empty buckets in ascending order.
-/// `position` converts the index of a fingerprint to its reported position.
+/// Divides fingerprints between [buckets](bucket). Returns one batch for each bucket that is not empty, in the
+/// order of the buckets. `buckets` is the number of buckets. `position` converts the index of a fingerprint in
+/// `fingerprints` to its position in the caller's data.
 ///
 /// ```
 /// use simstore::join::{PositionedBatch, bucket_positions};
@@ -80,7 +86,8 @@ pub fn bucket_positions<F: Fingerprint>(
     all
 }
 
-/// Look-up table of a bucket's fingerprints, which may be repeated.
+/// Look-up table of the list of fingerprints in one bucket (see [`bucket`]). It finds all positions of a given
+/// fingerprint in the list, in which fingerprints may be repeated.
 ///
 /// ```
 /// let bucket = simstore::join::Bucket::new(&[5_u64, 2, 5])?;
@@ -93,7 +100,7 @@ pub struct Bucket<F> {
 }
 
 impl<F: Fingerprint> Bucket<F> {
-    /// Creates the table of a bucket's fingerprints, in any order.
+    /// Creates the look-up table of a bucket's list of fingerprints, which may be in any order.
     ///
     /// # Errors
     /// [`Error::BadArgument`] for more than 2^32 fingerprints; [`Error::Thread`] if no thread can be started.
@@ -109,7 +116,7 @@ impl<F: Fingerprint> Bucket<F> {
         Ok(Bucket { sorted })
     }
 
-    /// Returns the positions of a fingerprint in the bucket, ascending.
+    /// Returns the positions of a fingerprint in the list that was passed to [`Bucket::new`], ascending.
     pub fn positions(&self, fingerprint: F) -> impl ExactSizeIterator<Item = u32> + '_ {
         let from = &self.sorted[self.sorted.partition_point(|&(other, _)| other < fingerprint)..];
         let same = &from[..from.partition_point(|&(other, _)| other == fingerprint)];
@@ -118,12 +125,13 @@ impl<F: Fingerprint> Bucket<F> {
 }
 
 impl<F: Fingerprint> JoinParts<F> {
-    /// Number of places: the parts of all tables.
+    /// Number of places in a distributed join. A place is one part of one table.
     pub fn place_count(&self) -> usize {
         self.table_count() * self.part_count()
     }
 
-    /// Returns the table and the part of a place. The number of a place is `table * part_count + part`.
+    /// Converts the index of a place (one part of one table) to the index of its table, and the index of its part
+    /// in this table. The index of the place is `table * part_count + part`.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if the place does not exist.
@@ -134,11 +142,11 @@ impl<F: Fingerprint> JoinParts<F> {
         Err(Error::BadArgument(format!("there is no place {place}: there are {}", self.place_count())))
     }
 
-    /// Divides the fingerprints of a bucket between the places, and visits the non-empty places in ascending
-    /// order.
+    /// Divides the distinct fingerprints of a bucket between places (the parts of all tables). Visits one batch for
+    /// each place that is not empty, in the order of the places.
     ///
-    /// A fingerprint counts as repeated if it is in `repeated` or occurs more than once in `fingerprints`.
-    /// Only batches for the places of the first table list repeated fingerprints.
+    /// A fingerprint counts as repeated if it is in `repeated` or occurs more than once in `fingerprints`. Only the
+    /// batches for the first table list repeated fingerprints, so that each is listed once.
     ///
     /// ```
     /// let parts = simstore::join::JoinParts::<u64>::with_parts(1, 1)?;
@@ -180,8 +188,9 @@ impl<F: Fingerprint> JoinParts<F> {
         Ok(())
     }
 
-    /// Returns the edges of the clusters of a place, as [`JoinParts::forest`] does, and for each fingerprint
-    /// of `repeated` an edge to itself. `fingerprints` are the distinct fingerprints of the place, in any order.
+    /// Joins the fingerprints of a place (one part of one table). Returns the same edges between fingerprints as
+    /// [`JoinParts::forest`], and for each fingerprint of `repeated` an edge to itself. `fingerprints` are the
+    /// distinct fingerprints of the place, in any order.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if the place does not exist; the errors of [`JoinParts::forest`].
@@ -216,10 +225,10 @@ pub fn pack<F: Fingerprint>(fingerprints: &[F]) -> Vec<u8> {
     bytes
 }
 
-/// Unpacks the bytes from [`pack`].
+/// Unpacks the fingerprints from bytes that [`pack`] returned.
 ///
 /// # Errors
-/// [`Error::BadArgument`] if the number of bytes is not a multiple of a fingerprint's size.
+/// [`Error::BadArgument`] if the number of bytes is not a multiple of a fingerprint's size (8 or 16 bytes).
 pub fn unpack<F: Fingerprint>(bytes: &[u8]) -> Result<Vec<F>> {
     if !bytes.len().is_multiple_of(F::BYTES) {
         let (len, bits) = (bytes.len(), F::BITS);

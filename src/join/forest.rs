@@ -6,9 +6,10 @@ use crate::radix;
 
 /// Clusters of fingerprints, updated with each pair.
 ///
-/// For a cluster of n fingerprints, a forest keeps n - 1 edges. It also buffers superfluous edges: at most 65,536,
-/// or as many as it keeps.
-/// Forests of the parts of a join can be merged in any order, with the same result.
+/// For a cluster of n fingerprints, a forest keeps n - 1 edges. Further edges inside a cluster are superfluous. The
+/// forest collects superfluous edges, and removes many at a time. It holds at most 65,536 superfluous edges, or as
+/// many as it has other edges, whichever number is greater. Forests of the parts of a join can be merged in any
+/// order, with the same result.
 ///
 /// ```
 /// use simstore::join::Forest;
@@ -22,7 +23,7 @@ use crate::radix;
 #[derive(Clone, Debug, Default)]
 pub struct Forest<F> {
     edges: Vec<(F, F)>,
-    /// Number of edges at which superfluous edges are removed.
+    /// Number of buffered edges at which superfluous edges (between members of the same cluster) are removed.
     limit: usize,
 }
 
@@ -35,8 +36,8 @@ impl<F: Fingerprint> Forest<F> {
         Forest { edges: Vec::new(), limit: MIN_EDGE_LIMIT }
     }
 
-    /// Connects the clusters of two fingerprints. If `a` equals `b` and is in no cluster yet, it becomes a
-    /// cluster of one member.
+    /// Connects the clusters of two fingerprints. If `a` equals `b`, and this fingerprint is in no cluster yet,
+    /// it becomes a cluster of one member.
     pub fn connect(&mut self, a: F, b: F) {
         if self.edges.len() == self.limit {
             self.compact();
@@ -45,12 +46,12 @@ impl<F: Fingerprint> Forest<F> {
         self.edges.push((a, b));
     }
 
-    /// Connects the fingerprints of each pair.
+    /// Connects the clusters of the two fingerprints of a pair, for each pair.
     pub fn connect_pairs(&mut self, pairs: &[FingerprintPair<F>]) {
         pairs.iter().for_each(|pair| self.connect(pair.a, pair.b));
     }
 
-    /// Adds the edges of another forest.
+    /// Adds the edges of another forest (see [`Forest::into_edges`]).
     pub fn merge(&mut self, edges: &[(F, F)]) {
         edges.iter().for_each(|&(a, b)| self.connect(a, b));
     }
@@ -69,7 +70,7 @@ impl<F: Fingerprint> Forest<F> {
         &self.edges
     }
 
-    /// Maximum memory of the forest in bytes: its memory while superfluous edges are removed.
+    /// Peak memory of the forest in bytes, which it takes while it removes superfluous edges.
     pub fn memory(&self) -> u64 {
         // Each edge, and its two members with their positions.
         (self.edges.capacity() * (4 * F::BYTES + 8)) as u64
@@ -82,7 +83,7 @@ impl<F: Fingerprint> Forest<F> {
         self.edges
     }
 
-    /// Removes superfluous edges. The other edges get the form that [`Forest::into_edges`] returns.
+    /// Removes superfluous edges, and brings the other edges into the form that [`Forest::into_edges`] returns.
     fn compact(&mut self) {
         let mut members: Vec<F> = self.edges.iter().flat_map(|&(a, b)| [a, b]).collect();
         radix::sort(&mut members, |member| member);

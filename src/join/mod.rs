@@ -1,23 +1,24 @@
 //! Self-join: all pairs within a distance inside one set, and the clusters that these pairs form.
 //!
 //! - [`self_join`] and [`visit_pairs`] join ascending, distinct fingerprints, and report pairs of positions.
-//! - [`join_positions`] and [`label_clusters`] take any list of fingerprints. They return pairs of positions,
-//!   or clusters.
+//! - [`join_positions`] and [`label_clusters`] take any list of fingerprints. The first returns pairs of positions,
+//!   the second returns clusters.
 //! - [`JoinOnDisk`] joins more fingerprints than fit in memory, and reports pairs of fingerprints.
 //! - [`JoinParts`] divides a join into parts, for several machines.
 //!
 //! # Method
 //!
 //! The tables of a plan are joined one after the other, each on all cores. Fingerprints are partitioned by
-//! their prefix into groups. The members of a group are compared with one another. If the plan allows flips in
-//! a prefix, the members are also compared with those of the groups whose prefixes differ in so few bits. The
+//! their prefix into groups. The members of a group are compared with one another. If the plan allows r flips in
+//! a prefix, the members are also compared with those of the groups whose prefixes differ in at most r bits. The
 //! first table that finds a pair reports it. So each pair is reported once, and no set of earlier pairs is
 //! needed.
 //!
-//! Fingerprints are partitioned digit by digit. First, each chunk that fits in the cache is partitioned
-//! separately. Then the pieces of all chunks with the same digit are gathered and partitioned further, until
-//! groups are small. Tables that begin with the same bits share the first partition. Fingerprints are neither
-//! permuted nor sorted. They are moved without their positions, which are looked up for the found pairs only.
+//! Fingerprints are partitioned by a few prefix bits at a time. First, each chunk of the list that fits in the cache
+//! is partitioned separately. Then the fingerprints of all chunks that are equal in these bits (a *bucket*) are
+//! gathered and partitioned further, until groups are small. Tables whose prefixes begin with the same bits share
+//! the first step. Fingerprints are neither permuted nor sorted. They are moved without their positions, which are
+//! looked up for the found pairs only.
 //!
 //! The best plan depends on the number of fingerprints, the number of bits in which any of them differ, and
 //! the distance. A large group is joined like any other set, by a plan for its own size and for the bits in
@@ -35,7 +36,7 @@
 //! Besides the fingerprints, a join holds a copy of them for one table: 8 bytes per fingerprint of 64 bits,
 //! 16 bytes per fingerprint of 128 bits. Each thread holds twice the largest bucket. If bits are random, a
 //! bucket is a 256th of the copy. Above distance 3, a plan of a few tables with flips may be best; it needs a
-//! second copy in the order of the prefix. A group with a plan of its own takes the same memory again for its
+//! second copy, which is sorted by the prefix. A group with a plan of its own takes the same memory again for its
 //! members. Collected pairs take 24 bytes each.
 
 mod by_index;
@@ -79,7 +80,8 @@ use crate::radix;
 use crate::threads;
 use crate::threads::lock;
 
-/// Returns all pairs of fingerprints within `distance` bits, sorted by `a`, then `b`.
+/// Returns all pairs of fingerprints within `distance` bits, as pairs of positions in the list `fingerprints`, which
+/// must be strictly ascending. The pairs are sorted by `a`, then `b`.
 ///
 /// If the pairs do not fit in memory, use [`visit_pairs`].
 ///
@@ -107,8 +109,8 @@ pub fn self_join<F: Fingerprint>(fingerprints: &[F], distance: u32) -> Result<Ve
 
 /// Estimates the time to join `count` random fingerprints on one core, in seconds.
 ///
-/// The cost model is the one that the join chooses its tables with. Fingerprints that share many bits take
-/// longer. A `distance` above [`Fingerprint::MAX_DISTANCE`] counts as that maximum.
+/// The join chooses its tables by the same estimate. Fingerprints that share many bits take longer. A `distance`
+/// above [`Fingerprint::MAX_DISTANCE`] counts as that maximum.
 ///
 /// ```
 /// let seconds = |distance| simstore::join::expected_seconds::<u64>(1_000_000, distance);
@@ -121,8 +123,8 @@ pub fn expected_seconds<F: Fingerprint>(count: usize, distance: u32) -> f64 {
 
 /// Sorts fingerprints on all cores of the current rayon pool.
 ///
-/// This is a radix sort. For large inputs, it is faster than a comparison sort. It needs a buffer as large as
-/// the fingerprints.
+/// This is a radix sort. For large inputs, it is faster than a comparison sort. It needs a buffer as large as the
+/// input.
 pub fn sort<F: Fingerprint>(fingerprints: &mut [F]) {
     if threads::ensure_pool().is_ok() {
         radix::sort_with_space(fingerprints, &mut Vec::new());
@@ -131,7 +133,8 @@ pub fn sort<F: Fingerprint>(fingerprints: &mut [F]) {
     }
 }
 
-/// Removes repeats from an ascending list, and appends each repeated fingerprint once to `repeated`.
+/// Removes repeated fingerprints from an ascending list, so that each occurs once. Appends each fingerprint that
+/// was repeated to `repeated`, once.
 ///
 /// ```
 /// let (mut fingerprints, mut repeated) = (vec![1_u64, 2, 2, 2, 5], Vec::new());
@@ -155,9 +158,9 @@ pub fn collapse<F: Fingerprint>(fingerprints: &mut Vec<F>, repeated: &mut Vec<F>
 
 /// Assigns a fingerprint to one of `buckets` buckets, counted from 0.
 ///
-/// Equal fingerprints get the same bucket. All buckets get about the same number of distinct fingerprints,
-/// also if these are not random. Use buckets to divide work, not in stored data: another version may assign
-/// other buckets.
+/// Equal fingerprints get the same bucket. All buckets get about the same number of distinct fingerprints, even
+/// if the fingerprints are not random. Use buckets to divide work, not in stored data: another version of this
+/// library may assign other buckets.
 ///
 /// ```
 /// assert!((0..1000_u64).all(|fingerprint| simstore::join::bucket(fingerprint, 10) < 10));
@@ -176,7 +179,7 @@ pub fn bucket<F: Fingerprint>(fingerprint: F, buckets: usize) -> usize {
 /// Visits all pairs of fingerprints within `distance` bits, each once, in batches and in no particular order.
 ///
 /// Several threads of the current rayon pool call the visitor at the same time, at least every tenth of a
-/// second, also with no pairs. It returns whether to continue.
+/// second, with an empty batch if there are no new pairs. The visitor returns whether to continue.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -198,7 +201,7 @@ pub fn bucket<F: Fingerprint>(fingerprint: F, buckets: usize) -> usize {
 /// - [`Error::OutOfOrder`] if the fingerprints are not strictly ascending.
 /// - [`Error::BadArgument`] if the distance is above [`Fingerprint::MAX_DISTANCE`], or for 2^32 - 1
 ///   fingerprints or more.
-/// - [`Error::Cancelled`] if the visitor returns a break. After that, other threads may still call it a few
+/// - [`Error::Cancelled`] if the visitor returns a break. After that, other threads may still call the visitor a few
 ///   times.
 pub fn visit_pairs<F: Fingerprint>(
     fingerprints: &[F],
@@ -208,12 +211,12 @@ pub fn visit_pairs<F: Fingerprint>(
     visit(fingerprints, distance, None, visitor)
 }
 
-/// Like [`visit_pairs`], but does not visit all pairs inside dense groups. In a dense group, each member is
-/// near many other members.
+/// Like [`visit_pairs`], but does not visit all pairs inside dense groups. A dense group is a set of fingerprints in
+/// which a fingerprint is on average within the distance of many others.
 ///
-/// When the join finds a dense group, it skips the group's remaining pairs, and reports all members instead.
-/// So two near fingerprints are visited as a pair, or are members of the same dense group. A fingerprint may
-/// be in several dense groups.
+/// When the join finds a dense group, it skips the group's remaining pairs, and passes all members to
+/// `dense_groups` instead. So two near fingerprints are visited as a pair, or are members of the same dense
+/// group. A fingerprint may be in several dense groups.
 ///
 /// ```
 /// use std::ops::ControlFlow;

@@ -15,18 +15,18 @@ use crate::radix;
 use crate::spill::{Sorter, SpillFile, SpillLocation, SpillWriter};
 use crate::threads;
 
-/// Maximum number of open files.
+/// Maximum number of temporary files that a join writes at the same time.
 const MAX_OPEN_FILES: usize = 128;
-/// Approximate size of the sample of a part's fingerprints. If the part does not fit in memory, the sample shows
-/// which bits divide it evenly.
+/// Approximate number of fingerprints in a sample of a part of the join (see [`JoinParts`]). If a part does not fit
+/// in memory, the sample shows which bits divide the part evenly.
 const SAMPLE_MAX: usize = 1 << 16;
 
 /// Self-join of any number of fingerprints in bounded memory.
 ///
 /// The fingerprints are divided by [`JoinParts`]. One table after the other is written to temporary files,
 /// one file for each part. Files are written and read sequentially, and removed after use. The caller first
-/// [pushes](JoinOnDisk::push) all fingerprints, then
-/// [collapses](JoinOnDisk::collapse) equal ones, then [joins](DistinctOnDisk::join) each table.
+/// [pushes](JoinOnDisk::push) all fingerprints, then [collapses](JoinOnDisk::collapse) equal fingerprints, then
+/// [joins](DistinctOnDisk::join) each table.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -69,26 +69,28 @@ pub struct JoinOnDisk<F> {
     part_writer: PartWriter<F>,
 }
 
-/// Distinct fingerprints on disk, ready to join.
+/// Distinct fingerprints on disk, ready to join. [`JoinOnDisk::collapse`] returns them.
 #[derive(Debug)]
 pub struct DistinctOnDisk<F> {
     location: Arc<dyn SpillLocation>,
     parts: JoinParts<F>,
     memory: u64,
-    /// Files with the fingerprints of the parts of the first table, in the order of the parts.
+    /// Files with the fingerprints: one for each non-empty part of the first table of `parts`, in the order of the
+    /// parts.
     files: Vec<SpillFile>,
-    /// Buffer for the fingerprints of a part. Like `space`, it is reused, since allocating new memory takes
-    /// longer than filling it.
+    /// Buffer for the fingerprints of a part. The buffers `values` and `space` are reused, since allocating new
+    /// memory takes longer than filling it.
     values: Vec<F>,
     space: Vec<F>,
 }
 
 impl<F: Fingerprint> JoinOnDisk<F> {
-    /// Maximum number of parts of a table. Each part has an open file.
+    /// Maximum number of parts of a table (see [`JoinParts`]). It is limited because each part has its own file, and
+    /// the files of all parts of a table are open at the same time.
     pub const MAX_PARTS: usize = MAX_OPEN_FILES;
 
-    /// Chooses how to divide a join of about `count` fingerprints with about `memory` bytes of memory. Returns
-    /// at most [`JoinOnDisk::MAX_PARTS`] parts per table.
+    /// Chooses into how many parts to divide a join of about `count` fingerprints, so that it takes about
+    /// `memory` bytes of memory. Returns a division with at most [`JoinOnDisk::MAX_PARTS`] parts per table.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if the distance is above [`Fingerprint::MAX_DISTANCE`].
@@ -96,7 +98,7 @@ impl<F: Fingerprint> JoinOnDisk<F> {
         JoinParts::with_parts(distance, choose_part_count::<F>(count, memory))
     }
 
-    /// Starts a join that is divided as in `parts`, with temporary files at `location`.
+    /// Starts a join with the division `parts`, and with temporary files at `location`.
     ///
     /// The join takes about `memory` bytes for any number of fingerprints, but at least a few MiB. A part
     /// that does not fit in memory is divided further.
@@ -114,7 +116,7 @@ impl<F: Fingerprint> JoinOnDisk<F> {
         Ok(JoinOnDisk { location, parts, memory, part_writer })
     }
 
-    /// Adds fingerprints. They may come in any order, and may be repeated.
+    /// Adds fingerprints to the join. They may come in any order, and may be repeated.
     ///
     /// # Errors
     /// [`Error::Io`] if a file cannot be written.
@@ -127,8 +129,8 @@ impl<F: Fingerprint> JoinOnDisk<F> {
         &self.parts
     }
 
-    /// Collapses equal fingerprints. `visitor` receives the distinct fingerprints in batches, ascending. Its
-    /// second argument has those fingerprints of the batch that were pushed more than once.
+    /// Collapses equal fingerprints, and visits the distinct fingerprints in batches, ascending. The second
+    /// argument of `visitor` has those fingerprints of the batch that were pushed more than once.
     ///
     /// # Errors
     /// Any error of the visitor; [`Error::Io`] if a file cannot be written or read.
@@ -159,7 +161,8 @@ fn write<F: Fingerprint>(values: &[F], location: &Arc<dyn SpillLocation>) -> Res
     file.finish()
 }
 
-/// Collapses equal fingerprints of a part that does not fit in memory, by an external sort.
+/// Collapses equal fingerprints of a part that does not fit in memory, by an external sort. Returns a file with
+/// the distinct fingerprints, ascending. For `visitor`, see [`JoinOnDisk::collapse`].
 fn collapse_sorted<F: Fingerprint>(
     part: &SpillFile,
     location: &Arc<dyn SpillLocation>,
@@ -195,8 +198,8 @@ fn collapse_sorted<F: Fingerprint>(
     file.finish()
 }
 
-/// Returns a number of parts with which joining one part takes at most `memory` bytes, if the parts have about
-/// equal sizes. The number is a power of two, at most [`MAX_OPEN_FILES`].
+/// Returns the number of parts into which to divide `count` fingerprints, so that joining one part takes at most
+/// `memory` bytes if the parts have about equal sizes. The result is a power of two, at most [`MAX_OPEN_FILES`].
 fn choose_part_count<F: Fingerprint>(count: u64, memory: u64) -> usize {
     // An eighth of the memory is for write buffers, and another eighth for parts that are larger than
     // average.
@@ -223,8 +226,9 @@ impl<F: Fingerprint> DistinctOnDisk<F> {
         self.files.iter().try_for_each(|file| visit(file, &mut visitor))
     }
 
-    /// Visits the pairs that a table reports, each once, in batches and in no particular order. All tables
-    /// together report all pairs of the set. The visitor is called as by [`JoinParts::join`].
+    /// Joins all parts of a table, and visits the pairs that the table reports: each once, in batches and in no
+    /// particular order. All tables together report all pairs of the set. [`JoinParts::join`] describes when the
+    /// visitor is called.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if the table does not exist; [`Error::Cancelled`] if the visitor returns a
@@ -259,7 +263,7 @@ impl<F: Fingerprint> DistinctOnDisk<F> {
     }
 }
 
-/// Join of one table.
+/// The running join of one table of a [`DistinctOnDisk`], with its settings and buffers.
 struct TableJoin<'a, F, V> {
     distance: u32,
     memory: u64,
@@ -284,7 +288,8 @@ impl<F: Fingerprint, V: Fn(&[FingerprintPair<F>]) -> ControlFlow<()> + Sync> Tab
         part_writer.finish()
     }
 
-    /// Joins a part. If it does not fit in memory, divides it further.
+    /// Joins a part of a table, and passes its pairs to the visitor. `file` has the fingerprints of the part.
+    /// If they do not fit in memory, divides the part further.
     fn join(&mut self, table: &JoinTable<F>, file: &SpillFile) -> Result<()> {
         if JoinParts::<F>::min_parts(fingerprint_count::<F>(file) as u64, self.memory) > 1
             && let Some(tables) = self.divide(table, file)?
@@ -300,8 +305,8 @@ impl<F: Fingerprint, V: Fn(&[FingerprintPair<F>]) -> ControlFlow<()> + Sync> Tab
         table.join(&self.values, self.distance, &mut self.space, self.visitor)
     }
 
-    /// Creates tables that divide a part further. `file` has the fingerprints of the part, and the tables use
-    /// the bits that divide them most evenly. Returns `None` if the fingerprints differ in too few bits.
+    /// Creates tables that divide a part further, by the bits that divide its fingerprints most evenly. `file`
+    /// has the fingerprints of the part. Returns `None` if the fingerprints differ in too few bits.
     fn divide(&self, table: &JoinTable<F>, file: &SpillFile) -> Result<Option<Vec<JoinTable<F>>>> {
         let step = (fingerprint_count::<F>(file) / SAMPLE_MAX).max(1);
         let (mut ones, mut count, mut at) = (vec![0_usize; F::BITS as usize], 0, 0);

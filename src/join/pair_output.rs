@@ -1,20 +1,20 @@
-//! Reported form of pairs: fingerprint values or indexes.
+//! The form in which a join reports pairs: as fingerprint values or as indexes.
 
 use super::pairs::FingerprintPair;
 use crate::fingerprint::Fingerprint;
 
-/// Conversion of fingerprints to the pairs that a join reports.
+/// Form in which a join reports pairs, and conversion of fingerprints to this form.
 pub(super) trait PairOutput<F>: Sync {
     /// Reported form of a fingerprint: its value or its index.
     type Member: Copy + Send;
     type Pair: Send;
 
     fn member(&self, fingerprint: F) -> Self::Member;
-    /// Creates a pair of two members in any order.
+    /// Creates the reported pair from the reported forms of its two fingerprints, which may be in any order.
     fn pair(&self, a: Self::Member, b: Self::Member, distance: u32) -> Self::Pair;
 }
 
-/// Reports pairs as fingerprint values.
+/// The form [`FingerprintPair`]: a join reports the values of the two fingerprints of each pair.
 pub(super) struct ByValue;
 
 impl<F: Fingerprint> PairOutput<F> for ByValue {

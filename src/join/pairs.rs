@@ -1,23 +1,23 @@
 //! Pairs that a join reports.
 
-/// Two fingerprints within the distance, as positions in the joined slice.
+/// Two fingerprints within the distance of a join, as positions in the joined slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct IndexPair {
     /// Position of the first fingerprint.
     pub a: usize,
     /// Position of the second fingerprint, greater than `a`.
     pub b: usize,
-    /// Hamming distance, in bits.
+    /// Hamming distance of the two fingerprints, in bits.
     pub distance: u32,
 }
 
-/// Two fingerprints within the distance, as values.
+/// Two fingerprints within the distance of a join, as values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FingerprintPair<F> {
     /// The smaller fingerprint.
     pub a: F,
     /// The greater fingerprint.
     pub b: F,
-    /// Hamming distance, in bits.
+    /// Hamming distance of the two fingerprints, in bits.
     pub distance: u32,
 }

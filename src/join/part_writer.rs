@@ -1,4 +1,4 @@
-//! Temporary files of fingerprints, one for each part of a table.
+//! Temporary files of the fingerprints of a join, one for each part of a [`JoinTable`].
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,9 +8,9 @@ use crate::fingerprint::Fingerprint;
 use crate::spill::{SpillFile, SpillLocation, SpillWriter};
 use crate::threads::lock;
 
-/// Buffer size for reading a file, in bytes. Also the maximum buffer size for writing.
+/// Size of the buffer for reading a file, and maximum size of the buffer for writing the file of a part, in bytes.
 pub(super) const BUFFER_BYTES: usize = 1 << 20;
-/// Minimum buffer size for writing, in bytes.
+/// Minimum size of the buffer for writing the file of a part, in bytes.
 const MIN_BUFFER_BYTES: usize = 1 << 12;
 
 /// Number of fingerprints in a file.
@@ -18,7 +18,7 @@ pub(super) fn fingerprint_count<F: Fingerprint>(file: &SpillFile) -> usize {
     file.bytes() as usize / F::BYTES
 }
 
-/// Visits the fingerprints of a file in their order, in batches.
+/// Visits the fingerprints of a file in the order of the file, in batches.
 pub(super) fn visit<F: Fingerprint>(
     file: &SpillFile,
     mut visitor: impl FnMut(&[F]) -> Result<()>,
@@ -40,22 +40,24 @@ pub(super) fn read<F: Fingerprint>(file: &SpillFile, values: &mut Vec<F>) -> Res
     })
 }
 
-/// Writer that distributes fingerprints to the files of a table's parts.
+/// Writer that divides fingerprints into the parts of a [`JoinTable`], and writes each part to its own temporary
+/// file.
 #[derive(Debug)]
 pub(super) struct PartWriter<F> {
     table: JoinTable<F>,
-    /// File of each part; `None` while the part is empty.
+    /// File of each part; `None` while nothing is written for the part.
     files: Vec<Mutex<Option<SpillWriter>>>,
-    /// Size of each write, in bytes.
+    /// Size of the buffer for each part, in bytes. A full buffer is written to the file of its part.
     buffer: usize,
     location: Arc<dyn SpillLocation>,
-    /// Buffer for each part, for [`PartWriter::push`]. Other threads pass their own buffers to
-    /// [`PartWriter::push_with`].
+    /// For each part, the bytes from [`PartWriter::push`] that are not written to the part's file yet. Threads that
+    /// call [`PartWriter::push_with`] pass their own buffers.
     pending: Vec<Vec<u8>>,
 }
 
 impl<F: Fingerprint> PartWriter<F> {
-    /// Creates a writer. The buffers of all threads together take at most about `memory` bytes.
+    /// Creates a writer for the parts of a table. The buffers of all threads together take at most about `memory`
+    /// bytes.
     pub(super) fn new(table: &JoinTable<F>, location: &Arc<dyn SpillLocation>, memory: u64) -> Self {
         let parts = table.parts();
         let each = memory as usize / ((rayon::current_num_threads() + 1) * parts);

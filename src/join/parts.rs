@@ -22,11 +22,11 @@ use crate::threads;
 ///
 /// At distance k there are k + 1 *tables*. Each table has some bits of its own, and divides all fingerprints
 /// into *parts* by the values of these bits. Two fingerprints within the distance differ in at most k bits.
-/// So they agree in the bits of at least one table, and are in the same part of it. The first such table
-/// reports the pair.
+/// So they agree in the own bits of at least one table, and are in the same part of this table. The first such
+/// table reports the pair.
 ///
-/// The pair differs in the bits of every earlier table. Each of these tables takes one of the k errors, so
-/// fewer errors are left for the other bits. The later the table, the less work is its join.
+/// So a pair that a later table reports differs in at least one own bit of every earlier table. This leaves fewer
+/// differences for the other bits. So the join of a later table is less work.
 ///
 /// If k + 1 tables cannot have enough parts, each part is divided again in the same way. Then there are more
 /// tables.
@@ -56,34 +56,36 @@ use crate::threads;
 #[derive(Clone)]
 pub struct JoinParts<F> {
     distance: u32,
-    /// Number of bits that select the part, in each table.
+    /// Number of bits whose values select the part of a fingerprint in a table, the same for all tables.
     bits: u32,
     tables: Vec<JoinTable<F>>,
 }
 
-/// One table of a join in parts. It holds the conditions that a pair must meet to be reported by this table. In the
-/// fields, an *error* of a pair is a bit in which its two fingerprints differ.
+/// One table of a join in parts: the bits that select the part of a fingerprint, and the conditions that a pair
+/// must meet to be reported by this table. In the fields, an *error* of a pair is a bit in which its two
+/// fingerprints differ.
 #[derive(Clone, Debug)]
 pub(super) struct JoinTable<F> {
-    /// Mask of the table's own bits, which are equal in both fingerprints of a pair.
+    /// Mask of the table's own bits. The table reports only pairs of fingerprints that are equal in these bits.
     shared: F,
     /// The bits of `shared` whose values select the part of a fingerprint.
     part: Digit<F>,
-    /// Masks of the bits of all earlier tables. A pair has at least one error in each mask, since otherwise the
-    /// earlier table reports it.
+    /// For each earlier table, the mask of its own bits. A pair that this table reports differs in at least one bit
+    /// of each mask, since otherwise the earlier table reports the pair.
     earlier_masks: Vec<F>,
-    /// Those of `earlier_masks` that have no bit in `rest`, so that `max_errors` does not limit the errors in
-    /// them.
+    /// Masks of `earlier_masks` that have no bit in `rest`. The differing bits of a pair in these masks do not count
+    /// towards `max_errors`.
     uncounted_masks: Vec<F>,
     /// Mask of all bits outside `shared` and `uncounted_masks`.
     rest: F,
-    /// Maximum number of errors of a pair in `rest`: the distance, minus one for each of `uncounted_masks`.
+    /// Maximum number of bits of `rest` in which a pair may differ. It is the distance minus the number of
+    /// `uncounted_masks`, because a pair differs in at least one bit of each of these masks.
     max_errors: u32,
 }
 
-/// Memory for a join, as a multiple of the size of the fingerprints. A join needs the list itself, a partitioned
-/// copy, and (if its plan has flips) a copy sorted by prefix. The fourth copy is a reserve for parts that are
-/// larger than average.
+/// Memory for a join, as a multiple of the total size of its fingerprints. A join holds the fingerprints
+/// themselves, a partitioned copy, and (if its plan has flips) a copy sorted by prefix. The fourth copy is a
+/// reserve for parts that are larger than average.
 const MEMORY_COPIES: u64 = 4;
 
 /// Returns the memory for a join of `count` fingerprints, in bytes.
@@ -102,14 +104,14 @@ impl<F: Fingerprint> JoinParts<F> {
     /// Maximum number of parts of a table.
     pub const MAX_PARTS: usize = 1 << 12;
 
-    /// Creates the smallest number of parts with which joining one part takes at most `memory` bytes. Fewer
-    /// parts mean less work.
+    /// Divides a join into the smallest number of parts with which joining one part takes at most `memory` bytes.
+    /// Fewer parts mean less work.
     ///
     /// `count` is the total number of fingerprints. The parts are assumed to have about equal sizes.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if the distance is above [`Fingerprint::MAX_DISTANCE`]; [`Error::Refused`] if
-    /// more than [`JoinParts::MAX_PARTS`] would be necessary.
+    /// more than [`JoinParts::MAX_PARTS`] parts would be necessary.
     pub fn choose(count: u64, distance: u32, memory: u64) -> Result<Self> {
         let parts = Self::min_parts(count, memory);
         if parts > Self::MAX_PARTS as u64 {
@@ -121,12 +123,13 @@ impl<F: Fingerprint> JoinParts<F> {
         Self::with_parts(distance, parts as usize)
     }
 
-    /// Returns the smallest number of parts with which joining one part takes at most `memory` bytes.
+    /// Returns the smallest number of equal parts of `count` fingerprints with which joining one part takes at most
+    /// `memory` bytes.
     pub(super) fn min_parts(count: u64, memory: u64) -> u64 {
         memory_bytes::<F>(count).div_ceil(memory.max(1)).max(1)
     }
 
-    /// Creates the given number of parts for each table, rounded up to a power of two.
+    /// Divides a join into tables with `parts` parts each, rounded up to a power of two.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if the distance is above [`Fingerprint::MAX_DISTANCE`], or the number of parts
@@ -152,7 +155,7 @@ impl<F: Fingerprint> JoinParts<F> {
         Ok(JoinParts { distance, bits, tables })
     }
 
-    /// Maximum distance of near fingerprints, in bits.
+    /// Maximum distance of the pairs that the join reports, in bits.
     pub fn distance(&self) -> u32 {
         self.distance
     }
@@ -167,7 +170,7 @@ impl<F: Fingerprint> JoinParts<F> {
         1 << self.bits
     }
 
-    /// Returns the part of a table that a fingerprint belongs to, counted from 0.
+    /// Returns the index, from 0, of the part to which a fingerprint belongs in a table.
     ///
     /// # Panics
     /// If `table` is not below [`JoinParts::table_count`].
@@ -176,13 +179,13 @@ impl<F: Fingerprint> JoinParts<F> {
         self.tables[table].part.extract(fingerprint)
     }
 
-    /// Iterates over the numbers of all tables, each with the fingerprint's part in that table.
+    /// Iterates over the indexes of all tables, each with the index of the fingerprint's part in that table.
     pub fn parts_of(&self, fingerprint: F) -> impl Iterator<Item = (usize, usize)> + '_ {
         self.tables.iter().map(move |table| table.part.extract(fingerprint)).enumerate()
     }
 
-    /// Divides fingerprints between the parts of a table, and visits the non-empty parts in ascending order.
-    /// The fingerprints of a part keep their order.
+    /// Divides fingerprints between the parts of a table. Visits the non-empty parts in ascending order, each with
+    /// the index of the part and its fingerprints. Inside a part, the fingerprints keep the order of the input.
     ///
     /// ```
     /// let parts = simstore::join::JoinParts::<u64>::with_parts(0, 4)?;
@@ -214,16 +217,16 @@ impl<F: Fingerprint> JoinParts<F> {
 
     /// Visits the pairs that a table reports in a part, each once, in batches and in no particular order.
     ///
-    /// `fingerprints` are all fingerprints of one part, or of several parts of the table. They are distinct,
-    /// in any order.
+    /// `fingerprints` are all fingerprints of one part, or of several parts of the table. They must be
+    /// distinct, and may be in any order.
     ///
     /// Several threads of the current rayon pool call the visitor at the same time, at least every tenth of a
-    /// second, also with no pairs. It returns whether to continue.
+    /// second, with an empty batch if there are no new pairs. The visitor returns whether to continue.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if the table does not exist, or for 2^32 - 1 fingerprints or more;
-    /// [`Error::Cancelled`] if the visitor returns a break. After that, other threads may still call it a few
-    /// times.
+    /// [`Error::Cancelled`] if the visitor returns a break. After that, other threads may still call the
+    /// visitor a few times.
     pub fn join(
         &self,
         table: usize,
@@ -235,7 +238,7 @@ impl<F: Fingerprint> JoinParts<F> {
         table.join(fingerprints, self.distance, &mut Vec::new(), &visitor)
     }
 
-    /// Like [`JoinParts::join`], but does not visit all pairs inside dense groups, as
+    /// Like [`JoinParts::join`], but reports dense groups instead of all pairs inside them, see
     /// [`visit_pairs_except_dense`](super::visit_pairs_except_dense).
     ///
     /// # Errors
@@ -259,11 +262,11 @@ impl<F: Fingerprint> JoinParts<F> {
         )
     }
 
-    /// Returns the clusters of the pairs that a table reports in a part, as edges.
+    /// Joins a part of a table, and returns the clusters that the reported pairs form, as edges.
     ///
-    /// An edge (a, b) connects the smallest fingerprint `a` of a cluster with another fingerprint `b` of it.
-    /// Edges are ascending. `fingerprints` must be strictly ascending. The memory does not depend on the number
-    /// of pairs. The callback receives the number of pairs found so far.
+    /// An edge (a, b) connects the smallest fingerprint `a` of a cluster with another fingerprint `b` of the
+    /// same cluster. Edges are ascending. `fingerprints` are the fingerprints of the part, strictly ascending. The
+    /// memory does not depend on the number of pairs. The callback receives the number of pairs found so far.
     ///
     /// ```
     /// let parts = simstore::join::JoinParts::<u64>::with_parts(1, 1)?;
@@ -314,8 +317,8 @@ impl<F: Fingerprint> JoinParts<F> {
         Ok(edges)
     }
 
-    /// Returns a table by its number. Fails if it does not exist, or if the fingerprints are too many for a
-    /// join.
+    /// Returns the table with the index `table`. Fails if the table does not exist, or if `fingerprints` are
+    /// too many for a join.
     fn checked_table(&self, table: usize, fingerprints: &[F]) -> Result<&JoinTable<F>> {
         let Some(table) = self.tables.get(table) else {
             let tables = self.tables.len();
@@ -337,9 +340,9 @@ impl<F: Fingerprint> JoinTable<F> {
     /// Divides the pairs of this table between new tables, which are appended to `tables`. Each new table has
     /// `bits` more bits of its own than this table.
     ///
-    /// Let `r` be the number of bits of `rest`, `m` be `max_errors`, and `b` be `bits`. The invariant is
-    /// `r - b >= m`. If each new table takes at most `(r - b) / m` bits of `rest`, the invariant also holds for
-    /// each new table.
+    /// Let `r` be the number of bits of `rest`, `m` be `max_errors`, and `b` be `bits`. The division requires that
+    /// `r - b >= m`. The new tables are divided again in the same way until they have all `b` bits. If each new
+    /// table takes at most `(r - b) / m` bits of `rest`, the new tables fulfil the condition too.
     fn divide(&self, bits: u32, tables: &mut Vec<JoinTable<F>>) {
         if bits == 0 {
             return tables.push(self.clone());
@@ -352,8 +355,9 @@ impl<F: Fingerprint> JoinTable<F> {
         }
     }
 
-    /// Returns `max_errors + 1` tables that together report the pairs of this table, each pair once. `own(i)` is
-    /// the mask of the bits of `rest` that must be equal in the pairs of table i. These masks are disjoint.
+    /// Returns `max_errors + 1` tables that together report the pairs of this table, each pair once. `own(i)` must
+    /// return the mask of the additional own bits of table i: bits of `rest` in which it requires the fingerprints
+    /// of a pair to be equal. These masks must be disjoint.
     fn split(&self, own: impl Fn(u32) -> F) -> Vec<JoinTable<F>> {
         let mut later = self.clone();
         let table = |number| {
@@ -369,11 +373,12 @@ impl<F: Fingerprint> JoinTable<F> {
         (0..=self.max_errors).map(table).collect()
     }
 
-    /// Divides the pairs of a part between tables with up to `bits` more own bits each.
+    /// Divides the pairs that this table reports in a part between new tables. Each new table has up to `bits` more
+    /// bits of its own than this table.
     ///
-    /// `evenness` returns, for a bit, how evenly it divides the part's fingerprints: 0 if all have the same
-    /// value, and the maximum if it is 0 in half of them. The tables get the bits with the greatest evenness.
-    /// Returns `None` if the fingerprints differ in too few bits.
+    /// `evenness` returns how evenly a bit divides the part's fingerprints: 0 if the bit is the same in all of
+    /// them, and the maximum if it is 0 in half of them. The new tables get the bits with the greatest
+    /// evenness. Returns `None` if the fingerprints differ in too few bits.
     pub(super) fn divide_by(&self, evenness: impl Fn(u32) -> usize, bits: u32) -> Option<Vec<JoinTable<F>>> {
         let bits_by_evenness = |rest: F| {
             let mut bits: Vec<u32> =
@@ -414,8 +419,8 @@ impl<F: Fingerprint> JoinTable<F> {
         self.part.extract(fingerprint)
     }
 
-    /// Visits the pairs of a part that this table reports. `fingerprints` are distinct, and `space` is a
-    /// reusable buffer.
+    /// Visits the pairs that this table reports in a part. `fingerprints` are the fingerprints of the part, which
+    /// must be distinct, and `space` is a reusable buffer.
     pub(super) fn join(
         &self,
         fingerprints: &[F],
@@ -441,7 +446,7 @@ impl<F: Fingerprint> JoinTable<F> {
         if join.should_continue() { Ok(()) } else { Err(Error::Cancelled) }
     }
 
-    /// Returns the set to join: the fingerprints of a part, with the conditions of this table.
+    /// Returns the set to join for a part: the fingerprints of the part, with the conditions of this table.
     fn set<'a>(&self, fingerprints: &'a [F]) -> JoinSet<'a, F> {
         let earlier_masks = self.earlier_masks.iter().map(|&mask| Condition { mask, errors: 1..F::BITS + 1 });
         let shared = Condition { mask: self.shared, errors: 0..1 };
@@ -455,8 +460,8 @@ impl<F: Fingerprint> JoinTable<F> {
     }
 }
 
-/// Divides the set bits of a mask, in order, into `groups` groups of nearly equal size. Returns the mask of the
-/// first `each` bits of group `number`.
+/// Divides the set bits of a mask into `groups` consecutive groups with nearly equal numbers of bits. Returns the
+/// mask of the first `each` bits of the group with the index `number`.
 fn group<F: Fingerprint>(mask: F, number: u32, groups: u32, each: u32) -> F {
     let start = mask.count_ones() * number / groups;
     let (mut left, mut group) = (mask, F::ZERO);

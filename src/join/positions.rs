@@ -11,7 +11,7 @@ use crate::radix;
 use crate::threads;
 use crate::threads::lock;
 
-/// Maximum number of pairs that [`join_positions`] returns. They take about 100 GiB of memory.
+/// Maximum number of pairs that [`join_positions`] returns. So many pairs take about 100 GiB of memory.
 const MAX_PAIRS: u64 = u32::MAX as u64;
 
 /// Returns all pairs of positions whose fingerprints are within `distance` bits, sorted by `a`, then `b`.
@@ -28,8 +28,8 @@ const MAX_PAIRS: u64 = u32::MAX as u64;
 /// ```
 ///
 /// # Errors
-/// The errors of [`visit_pairs`], but in any order of the fingerprints; [`Error::Refused`] for 2^32 pairs or
-/// more; [`Error::Cancelled`] if the callback cancels the join.
+/// The errors of [`visit_pairs`] except [`Error::OutOfOrder`]; [`Error::Refused`] for 2^32 pairs or more;
+/// [`Error::Cancelled`] if the callback cancels the join.
 pub fn join_positions<F: Fingerprint>(
     fingerprints: &[F],
     distance: u32,
@@ -75,11 +75,13 @@ pub fn join_positions<F: Fingerprint>(
     Ok(pairs)
 }
 
-/// Returns the cluster of each fingerprint, as a label. Fingerprints may be in any order and may be repeated.
+/// Returns for each fingerprint the label of its cluster, a number from 0. Fingerprints may be in any order and may
+/// be repeated.
 ///
-/// Equal fingerprints have the same label. So do fingerprints that a chain of pairs within `distance` bits
-/// connects. Labels count from 0 in the order of the clusters' first members. The memory does not depend on
-/// the number of pairs. The callback receives the number of pairs of distinct fingerprints found so far.
+/// Equal fingerprints have the same label, and so have fingerprints that are connected by a chain of pairs
+/// within `distance` bits. Clusters are numbered in the order of their first fingerprints in the list. The memory
+/// does not depend on the number of pairs. The callback receives the number of pairs of distinct fingerprints found
+/// so far.
 ///
 /// ```
 /// let labels = simstore::join::label_clusters::<u64>(&[0b1111, 1 << 60, 0b0011, 0b1111, 0b0111], 1, None)?;
@@ -88,8 +90,8 @@ pub fn join_positions<F: Fingerprint>(
 /// ```
 ///
 /// # Errors
-/// The errors of [`visit_pairs`], but in any order of the fingerprints; [`Error::Cancelled`] if the callback
-/// cancels the join.
+/// The errors of [`visit_pairs`] except [`Error::OutOfOrder`]; [`Error::Cancelled`] if the callback cancels the
+/// join.
 pub fn label_clusters<F: Fingerprint>(
     fingerprints: &[F],
     distance: u32,
@@ -144,7 +146,8 @@ fn check_count(pairs: u64) -> Result<()> {
 struct PositionIndex<F> {
     /// Distinct fingerprints, ascending.
     distinct: Vec<F>,
-    /// For each fingerprint of `distinct`, where its positions start in `positions`. One more entry has the end.
+    /// For each fingerprint of `distinct`, the index in `positions` at which its positions start. The last entry is
+    /// the length of `positions`.
     starts: Vec<u32>,
     /// Positions in the list: all positions of the first fingerprint of `distinct`, ascending, then of the
     /// second, and so on.
@@ -172,7 +175,7 @@ impl<F: Fingerprint> PositionIndex<F> {
         Ok(PositionIndex { distinct, starts, positions })
     }
 
-    /// Returns the positions in the list of the fingerprint `distinct[number]`.
+    /// Returns all positions at which the list has the fingerprint `distinct[number]`.
     fn positions_of(&self, number: usize) -> &[u32] {
         &self.positions[self.starts[number] as usize..self.starts[number + 1] as usize]
     }

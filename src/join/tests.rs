@@ -17,8 +17,8 @@ fn plain<F: Fingerprint>(fingerprints: &[F], distance: u32) -> Vec<IndexPair> {
     pairs
 }
 
-/// Checks that each visited pair is near and visited once, and that each other near pair is inside a dense
-/// group.
+/// Checks a join with a visitor of dense groups. It must visit only near pairs, each at most once. If it does not
+/// visit a near pair, both fingerprints of the pair must be in the same dense group. `expected` has all near pairs.
 fn check_dense_groups<F: Fingerprint>(fingerprints: &[F], distance: u32, expected: &[IndexPair]) {
     for pairs_per_member in [1, 8, 64] {
         let (found, dense_groups) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
@@ -62,7 +62,8 @@ fn check<F: Fingerprint>(values: impl IntoIterator<Item = u128>, distance: u32) 
     }
 }
 
-/// Checks the join and the clusters of fingerprints in any order, with repeats.
+/// Checks that `join_positions` and `label_clusters` return the same pairs and labels as a comparison of all pairs,
+/// for fingerprints in any order and with repeats.
 fn check_positions<F: Fingerprint>(values: &[u128], distance: u32) {
     let fingerprints: Vec<F> = values.iter().map(|&value| F::from_u128(value)).collect();
     let expected = plain(&fingerprints, distance);
@@ -89,12 +90,12 @@ fn positions_are_joined_until_a_callback_says_no() {
     assert!(label_clusters::<u64>(&[], 3, None).unwrap().is_empty());
 }
 
-/// 128 random bits.
+/// Returns 128 random bits.
 fn random(state: &mut u64) -> u128 {
     u128::from(random::random(state)) << 64 | u128::from(random::random(state))
 }
 
-/// `value` with some random bits flipped.
+/// Returns `value` with at most `flips` random bits flipped.
 fn near(state: &mut u64, value: u128, flips: u32) -> u128 {
     (0..flips).fold(value, |value, _| value ^ 1 << (random(state) % 128))
 }
@@ -118,7 +119,8 @@ proptest! {
         check::<u128>(values, distance * 2);
     }
 
-    /// Fingerprints differ in some bits only. Their number determines the depth of the join.
+    /// Checks that a join finds all near pairs of fingerprints that differ only in some bits. The number of these
+    /// bits determines how often groups are divided further.
     #[test]
     fn equals_the_plain_loop_where_few_bits_differ(
         bits in any::<u128>(),
@@ -165,8 +167,8 @@ fn every_distance() {
     }
 }
 
-/// Fingerprints share many bits, contiguous or scattered. A plan for random fingerprints would compare all
-/// pairs.
+/// Checks that a join finds all near pairs of fingerprints that have many bits in common, contiguous or scattered. A
+/// plan for random fingerprints would compare all pairs of such fingerprints.
 #[test]
 fn many_bits_in_common() {
     for mask in [0xff_ffff_u128, 0x0f03_0303_0707_0707 | 1 << 100, 0xfff << 52 | 0xfff] {
@@ -182,7 +184,7 @@ fn many_bits_in_common() {
     }
 }
 
-/// Each fingerprint differs in one bit from the one before.
+/// Checks that a join finds all near pairs in a chain of fingerprints: each differs in one bit from the one before.
 #[test]
 fn chains() {
     let gray = |i: u128| i ^ i >> 1;
@@ -192,7 +194,7 @@ fn chains() {
     }
 }
 
-/// Sets large enough that chunks, buckets and groups are divided between the cores.
+/// Checks that a join finds all near pairs of a set that is so large that its parts are divided between the cores.
 #[test]
 fn large_sets() {
     let mut state = 5;

@@ -1,15 +1,17 @@
-//! Catalogue of the named plans.
+//! Catalogue of the named plans for the tables of a segment.
 
 use super::shape::{PlanShape, all_bits, parts, table};
 use super::{MAX_TABLES, Plan, TablePlan};
 use crate::error::{Error, Result, excerpt};
 use crate::fingerprint::Fingerprint;
 
-/// Covering designs. Each design is a number of blocks, and for each table the set of blocks outside its prefix.
-/// Any three blocks lie inside one of these sets.
+/// Covering designs, which define the `cover-N` plans. A design has the number of bit blocks (parts of the bits) into
+/// which a fingerprint is cut, and for each table, the set of the bit blocks outside the table's prefix. Any three
+/// bit blocks lie inside one of these sets. So for any three differing bits, at least one table has none of them in
+/// its prefix.
 ///
-/// A set has one binary digit per block, the first block leftmost. The digit is 1 if the block is outside the
-/// prefix.
+/// A set has one binary digit per bit block, the first bit block leftmost. The digit is 1 if the bit block is
+/// outside the prefix.
 ///
 /// The designs with 5 to 10 tables were found by local search. The sets of the design with 11 tables are the
 /// quadratic non-residues mod 11 and 0, shifted by 0 to 10. The 14 sets are the planes of AG(3,2), and the 15
@@ -50,36 +52,41 @@ const COVERS: [(u32, &[u64]); 8] = [
         ],
     ),
 ];
-/// Distance in bits for which the covering designs of [`COVERS`] are complete, as for smaller distances.
+/// Maximum distance, in bits, for which the covering designs of [`COVERS`] find all neighbours.
 const COVER_DISTANCE: u32 = 3;
-/// Distance in bits for which the mixed plans are complete. Of three errors, at most one is in the prefix of the
-/// table with a flip, or at most one is in the other bits.
+/// Maximum distance, in bits, for which the `mixed` plans find all neighbours. Of three differing bits, at most
+/// one is in the first table's prefix, or at most one is outside it. In the first case, the first table finds the
+/// neighbour by a flip. In the second case, one of the other tables finds it.
 const MIXED_DISTANCE: u32 = 3;
-/// Numbers of tables of the mixed plans that [`names`] lists. Plans with other numbers exist too.
+/// Numbers of tables of the `mixed` plans that [`names`] lists. `mixed` plans with other numbers of tables exist
+/// too.
 const MIXED_TABLES: std::ops::RangeInclusive<usize> = 3..=4;
-/// Prefix lengths of the mixed plans that [`names`] lists, in bits.
+/// Lengths of the first table's prefix, in bits, in the `mixed` plans that [`names`] lists. `mixed` plans with other
+/// lengths exist too.
 const MIXED_PREFIXES: [u32; 5] = [18, 20, 22, 24, 26];
-/// Maximum prefix length of a `probe` or `mixed` plan, in bits. More bits than log2 of the number of
-/// fingerprints have no benefit.
+/// Maximum length of a prefix in which probes flip bits, in bits, in a `probe` or `mixed` plan. More bits than log2
+/// of the number of fingerprints have no benefit.
 const MAX_PROBE_PREFIX: usize = 32;
 
-/// Returns the names of the plans that are complete for a distance, smallest number of tables first.
+/// Returns the names of the plans whose tables find all fingerprints within a distance, smallest number of tables
+/// first.
 ///
-/// - `scan`: one table; each query reads all of it.
-/// - `probe-M`: M tables with disjoint prefixes; probes flip prefix bits (multi-index hashing).
-/// - `paper-N`: the paper's plan with N tables. At distance k, the paper has four plans. Three of them cut a
-///   fingerprint into b = k+1, k+2 or k+3 blocks, and have a table for each choice of b - k blocks as the
-///   prefix. The fourth plan has two levels: it cuts a fingerprint into k+1 blocks, and for each block, it cuts
-///   the other bits into k+1 parts. A prefix is one block and one of its parts.
+/// - `scan`: one table; each query reads the whole table.
+/// - `probe-M`: M tables with disjoint prefixes; look-ups (probes) flip prefix bits (multi-index hashing).
+/// - `paper-N`: the plan with N tables in the paper by Manku, Jain and Das Sarma (WWW 2007). At distance k, the
+///   paper has four plans. Three of them cut a fingerprint into b = k+1, k+2 or k+3 blocks, and have a table for
+///   each choice of b - k blocks as the prefix. The fourth plan has two levels: it cuts a fingerprint into k+1
+///   blocks, and for each block, it cuts the bits outside it into k+1 parts. A prefix is one block and one of
+///   these parts.
 /// - `cover-N`: N tables by a covering design, for distances up to 3.
 /// - `mixed-N-P`: one table with a prefix of P bits and probes that may flip one of them, and N - 1 tables
 ///   without flips. The other bits are cut into N - 1 parts, and each of these tables has all parts but one
 ///   as its prefix. For distances up to 3. Makes fewer probes than `probe-2`, with one or two more tables. P
 ///   should be about log2 of the number of fingerprints.
 ///
-/// Blocks are contiguous and have nearly equal numbers of bits. A table written by an older version may have
-/// other bits, and a longer or shorter prefix than the name says. Each table file has its own permutation, so
-/// such tables stay readable.
+/// Blocks consist of contiguous bits, and have nearly equal numbers of bits. The prefix of a table that an older
+/// version wrote may have other bits, or another length, than the name of the plan says. Such a table stays
+/// readable, because each table file contains its own permutation.
 pub fn names<F: Fingerprint>(distance: u32) -> Vec<String> {
     let mut plans: Vec<(usize, String)> = vec![(0, "scan".to_string())];
     plans.extend((1..=distance).map(|tables| (tables as usize, format!("probe-{tables}"))));
@@ -97,8 +104,8 @@ pub fn names<F: Fingerprint>(distance: u32) -> Vec<String> {
     plans.into_iter().map(|(_, name)| name).collect()
 }
 
-/// Returns the paper's plans for a distance, each as (number of tables, number of blocks). For the plan with two
-/// levels, the number of blocks is 0.
+/// Returns the `paper-N` plans for a distance (see [`names`]), each as (number of tables, number of bit blocks).
+/// For the plan with two levels, the number of bit blocks is 0.
 fn paper_sizes(distance: u32) -> Vec<(usize, u32)> {
     let k = distance as usize;
     let mut sizes = vec![(k + 1, distance + 1), ((k + 1) * (k + 2) / 2, distance + 2)];
@@ -110,7 +117,7 @@ fn paper_sizes(distance: u32) -> Vec<(usize, u32)> {
     sizes
 }
 
-/// Parsed name of a plan. A plan of this name may exist only for some widths and distances.
+/// Parsed name of a plan, such as `paper-10`. A plan of this name may exist only for some widths and distances.
 #[derive(Clone, Copy)]
 pub(super) enum PlanName {
     Scan,
@@ -141,8 +148,8 @@ impl PlanName {
     }
 }
 
-/// Creates the tables of a named plan. `None` if the name is invalid, or no such plan exists for the
-/// distance.
+/// Creates the tables of the plan with the given name. Returns `None` if the name is invalid, or if no plan of this
+/// name exists for the distance.
 fn tables<F: Fingerprint>(name: &str, distance: u32) -> Result<Option<Vec<TablePlan<F>>>> {
     let Some(name) = PlanName::parse(name) else { return Ok(None) };
     let all = all_bits::<F>();
@@ -200,8 +207,8 @@ impl<F: Fingerprint> Plan<F> {
     }
 }
 
-/// Returns all sets of `size` out of `blocks` blocks, ordered so that the numbers are descending. A set has one
-/// binary digit per block, as in [`COVERS`].
+/// Returns all sets of `size` out of `blocks` bit blocks. A set is a number with one binary digit per bit block: 1
+/// if the bit block is in the set. The numbers are descending.
 fn sets(blocks: u32, size: u32) -> Vec<u64> {
     if size == 0 {
         return vec![0];
@@ -212,8 +219,9 @@ fn sets(blocks: u32, size: u32) -> Vec<u64> {
         .collect()
 }
 
-/// Creates the tables of the plan with two levels. The fingerprint is cut into `count` blocks, and for each
-/// block, the other bits are cut into `count` parts. A prefix consists of a block and one of its parts.
+/// Creates the tables of the `paper-N` plan with two levels. A fingerprint is cut into `count` bit blocks, and for
+/// each bit block, the bits outside it are cut into `count` parts. The prefix of a table consists of a bit block
+/// and one part of the bits outside it.
 fn nested_tables<F: Fingerprint>(count: usize) -> Result<Vec<TablePlan<F>>> {
     let bits = all_bits::<F>();
     let mut tables = Vec::new();
@@ -230,7 +238,8 @@ fn nested_tables<F: Fingerprint>(count: usize) -> Result<Vec<TablePlan<F>>> {
 mod tests {
     use super::*;
 
-    /// Returns the number of tables, the length of the shortest prefix in bits, and the sum of the flips.
+    /// Returns three values of a plan: the number of tables, the length of the shortest prefix in bits, and the
+    /// sum of [`TablePlan::flips`] over all tables.
     fn shape<F: Fingerprint>(name: &str, distance: u32) -> (usize, u32, u32) {
         let plan = Plan::<F>::named(name, distance).unwrap();
         let shortest = plan.tables().iter().map(|table| table.prefix_bits).min().unwrap();
@@ -303,8 +312,8 @@ mod tests {
         }
     }
 
-    /// A manifest stores the name of a plan, not its tables, and benchmarks cite names. So the tables of a name
-    /// must not change.
+    /// Checks that each name still means the same tables. A manifest stores the name of a plan, not its tables,
+    /// and benchmarks cite names.
     #[test]
     fn names_mean_the_plans_that_they_always_meant() {
         fn digest<F: Fingerprint>() -> u32 {

@@ -1,26 +1,27 @@
-//! Checks that a plan is complete: that its tables find every fingerprint within the distance.
+//! Checks that a plan is complete: that its tables find every fingerprint within the distance of any query.
 
 use super::table_plan::TablePlan;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 
-/// Maximum number of error patterns that the check tries. The plans of the catalogue need fewer than 100,000.
+/// Maximum number of error patterns (sets of differing bits) that the check tries. The plans of the catalogue
+/// need fewer than 100,000.
 const MAX_PATTERNS: u32 = 1_000_000;
 
-/// Set of all bits of a fingerprint that belong to the same prefixes. The tables do not distinguish an error in
-/// one bit of an atom from an error in another.
+/// Group of fingerprint bits that are in the prefixes of the same tables. Whether a table finds a fingerprint
+/// depends on the number of differing bits in each group, but not on which bits of a group differ.
 struct Atom {
-    /// Bit set of tables: bit `t` is set if the atom is in the prefix of table `t`. Bit 0 is the least
+    /// Bit set of the tables whose prefix contains these bits: bit `t` is set for table `t`. Bit 0 is the least
     /// significant.
     tables: u64,
-    /// Number of bits of the atom.
+    /// Number of bits in this group.
     bits: u32,
-    /// Number of errors in the atom, in the current pattern.
+    /// Number of errors (differing bits) in this group, in the pattern that the search tries at the moment.
     errors: u32,
 }
 
-/// Fails if some pattern of at most `distance` errors has more errors in every table's prefix than the
-/// table's probes flip.
+/// Fails if there is a pattern of at most `distance` differing bits that no table finds. A table misses a pattern if
+/// more bits of the pattern are in the table's prefix than the table's probes flip.
 pub(super) fn check<F: Fingerprint>(name: &str, distance: u32, tables: &[TablePlan<F>]) -> Result<()> {
     let masks: Vec<F> = tables.iter().map(TablePlan::prefix_mask).collect();
     let mut atoms: Vec<Atom> = Vec::new();
@@ -55,26 +56,27 @@ pub(super) fn check<F: Fingerprint>(name: &str, distance: u32, tables: &[TablePl
     }
 }
 
-/// Returns the bit set of the tables whose prefix contains a bit.
+/// Returns the bit set of the tables whose prefix contains the bit `bit`. `masks` has the mask of each table's
+/// prefix.
 fn tables_of<F: Fingerprint>(masks: &[F], bit: u32) -> u64 {
     let inside = |mask: &F| *mask & F::bit_mask(bit) != F::ZERO;
     masks.iter().enumerate().filter(|(_, mask)| inside(mask)).fold(0, |all, (table, _)| all | 1 << table)
 }
 
-/// Search for an error pattern that no table finds.
+/// Search for an error pattern (a set of differing bits) that no table finds.
 struct PatternSearch {
     atoms: Vec<Atom>,
-    /// For each table, how many more errors in its prefix would make its probes miss the current pattern. If
-    /// the number is 0 or negative, the probes miss it already.
+    /// For each table, how many differing bits must be added in its prefix so that its probes miss the current
+    /// pattern. If the number is 0 or negative, the probes miss the pattern already.
     needed: Vec<i64>,
     /// Number of error patterns tried so far.
     patterns: u32,
 }
 
 impl PatternSearch {
-    /// Whether all tables can be made to miss the current pattern by at most `left` more errors. The bit set
-    /// `forbidden` has the atoms in which no more errors are allowed. Returns `None` after [`MAX_PATTERNS`]
-    /// patterns. If the result is true, `atoms` has the errors of a missed pattern.
+    /// Whether at most `left` more errors (differing bits) can be added to the current pattern so that all
+    /// tables miss it. If so, `atoms` has the errors of such a pattern. If bit i of the bit set `forbidden` is set,
+    /// no error may be added to `atoms[i]`. Returns `None` after [`MAX_PATTERNS`] patterns.
     fn find(&mut self, left: u32, forbidden: u128) -> Option<bool> {
         self.patterns += 1;
         if self.patterns > MAX_PATTERNS {
@@ -127,7 +129,8 @@ impl PatternSearch {
         }
     }
 
-    /// Returns the atoms (groups of bits that are in the same prefixes) in a table's prefix: bit i is set for `atoms[i]`.
+    /// Returns which groups of bits (see [`Atom`]) are in a table's prefix, as a bit set: bit i is set if
+    /// `atoms[i]` is in the prefix.
     fn prefix(&self, table: usize) -> u128 {
         (self.atoms.iter().enumerate())
             .filter(|(_, atom)| atom.tables >> table & 1 == 1)
@@ -149,8 +152,8 @@ mod tests {
         TablePlan { permutation: Permutation::new(bits).unwrap(), prefix_bits: mask.count_ones(), flips }
     }
 
-    /// Whether a plan finds every pattern of at most `distance` errors in the first `bits` bits. Tries all these
-    /// patterns.
+    /// Whether each pattern of at most `distance` differing bits among the first `bits` bits is found by some table.
+    /// Tries all these patterns.
     fn plain(tables: &[TablePlan<u64>], distance: u32, bits: u32) -> bool {
         fn search(tables: &[TablePlan<u64>], errors: u64, from: u32, left: u32, bits: u32) -> bool {
             let found = tables.iter().any(|t| (errors & t.prefix_mask()).count_ones() <= t.flips);
@@ -163,7 +166,9 @@ mod tests {
     }
 
     proptest! {
-        /// Prefixes are within the first 10 bits, so that the plain search is short.
+        /// Checks that `check`, which counts the differing bits in each group of bits, gives the same answer as a
+        /// search over all patterns of differing bits. Prefixes are within the first 10 bits, so that the second
+        /// search is short.
         #[test]
         fn equals_the_search_over_all_bits(
             prefixes in prop::collection::vec((0_u64..1024, 0_u32..3), 1..6),

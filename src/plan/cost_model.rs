@@ -1,10 +1,11 @@
-//! Cost model: the size, the blocks read and the query time of a plan, and the choice of the cheapest plan.
+//! Cost model of plans. It estimates the size of a plan's tables, the number of blocks that a query reads, and the
+//! time of a query. It also chooses the cheapest plan.
 //!
 //! The estimated time of a query is a sum of counts times constants: probes, decoded fingerprints, and waits
 //! for memory. The wait per cache line grows with the size of the tables. The counts follow from the plan and
 //! the number of fingerprints, with the algorithm of `table/probe.rs`. The constants are fitted to
-//! measurements by `benches/model.rs` at n = 2^20 and 2^24. `benches/history/cost-model.md` reports the
-//! accuracy at other sizes; `benches/model.rs` can measure it again.
+//! measurements by `benches/model.rs` with 2^20 and 2^24 fingerprints. `benches/history/cost-model.md` reports
+//! the accuracy with other numbers of fingerprints; `benches/model.rs` can measure it again.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,7 +16,7 @@ use crate::codec::Codec;
 use crate::error::{Error, Result, find_by_name};
 use crate::fingerprint::Fingerprint;
 
-/// Storage medium of a table.
+/// Storage medium from which queries read the tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Medium {
     /// Memory: the files fit into the page cache.
@@ -31,7 +32,7 @@ impl Medium {
     const ALL: [(Medium, &'static str); 3] =
         [(Medium::Memory, "memory"), (Medium::Ssd, "ssd"), (Medium::Disk, "disk")];
 
-    /// Additional time of a random read, in nanoseconds.
+    /// Additional time of a random read from this medium, compared with memory, in nanoseconds.
     fn random_read(self) -> f64 {
         match self {
             Medium::Memory => 0.0,
@@ -65,30 +66,30 @@ impl FromStr for Medium {
     }
 }
 
-/// The workload that a plan's cost is estimated for.
+/// Fingerprints, format and storage medium of the tables for which the cost of a plan is estimated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Workload {
     /// Number of distinct fingerprints, assumed to be spread evenly.
     pub fingerprints: u64,
-    /// Codec of the tables.
+    /// Codec that compresses the blocks of the tables.
     pub codec: Codec,
     /// Block size in bytes; `None` is the codec's default.
     pub block_size: Option<u32>,
-    /// Number of fingerprints between restart points; `None` is the default. Elias-Fano has no restart
-    /// points.
+    /// Number of fingerprints between two restart points (where decoding can start) in a block; `None` is the
+    /// codec's default. Elias-Fano has no restart points.
     pub span: Option<u16>,
     /// Storage medium of the tables.
     pub medium: Medium,
 }
 
-/// Estimated cost of a plan.
+/// Estimated cost of a plan: the size of its tables, and the work of a query.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CostEstimate {
     /// Size of all tables in bytes per fingerprint, without ids.
     pub bytes_per_fingerprint: f64,
-    /// Number of probes of one query.
+    /// Number of probes of one query in all tables together. A probe looks up one prefix in one table.
     pub probes: f64,
-    /// Number of blocks that one query reads. Probes in the same block read it once.
+    /// Number of blocks that one query reads. A block that several probes need counts once.
     pub reads: f64,
     /// Number of fingerprints that are compared with the query.
     pub candidates: f64,
@@ -96,48 +97,52 @@ pub struct CostEstimate {
     pub nanoseconds: f64,
 }
 
-/// Number of probes that a query executes together, step by step, so that their memory waits overlap
-/// (`table/probe.rs`).
+/// Number of probes (look-ups of one prefix in one table) that a query executes together, step by step, so that
+/// it waits for the memory accesses of all these probes at the same time (`table/probe.rs`).
 pub(crate) const PROBE_GROUP_LEN: usize = 64;
-/// Waiting time of a group of [`PROBE_GROUP_LEN`] probes, as a multiple of [`line_wait_ns`] (the time to load one
-/// cache line). A group waits for the block index, then for the block headers, then for the positions in the
-/// blocks.
+/// Waiting time of a group of [`PROBE_GROUP_LEN`] probes that run together, as a multiple of [`line_wait_ns`] (the
+/// time to load one cache line). The group waits for the block index, then for the block headers, then for the
+/// fingerprints in the blocks.
 const WAITS_PER_GROUP: f64 = 3.5;
-/// Minimum number of blocks for which a probe splits its range. It splits the range by the bits after the prefix,
-/// into ranges of about one block, and skips those with too many errors (`table/probe.rs`).
+/// A probe reads the range of fingerprints with one prefix. If the range has at least this number of blocks, the
+/// probe splits it by the bits after the prefix, into parts of about one block. It skips the parts that differ from
+/// the query in too many bits (`table/probe.rs`).
 pub(crate) const SPLIT_MIN_BLOCKS: usize = 64;
-/// Additional time of a query for each part of a range that it splits (see [`SPLIT_MIN_BLOCKS`]), in nanoseconds.
+/// Additional time of a query for each part of a range that a probe splits (see [`SPLIT_MIN_BLOCKS`]), in
+/// nanoseconds.
 const SPLIT_PROBE_NS: f64 = 110.0;
-/// Average waiting time for one of the first [`PREFETCH_MIN_LINES`] cache lines (64 bytes each) that a probe reads
-/// in sequence, as a multiple of [`line_wait_ns`].
+/// Average waiting time for one of the first [`PREFETCH_MIN_LINES`] cache lines (64 bytes each) that a probe
+/// reads in sequence, as a multiple of [`line_wait_ns`].
 const LINE_WAITS: f64 = 0.43;
 /// Number of cache lines read in sequence after which the processor prefetches the next ones.
 const PREFETCH_MIN_LINES: f64 = 16.0;
-/// Average waiting time for each later cache line that a probe reads in sequence, as a multiple of
-/// [`line_wait_ns`].
+/// Average waiting time for each further cache line that a probe reads in sequence, after the first
+/// [`PREFETCH_MIN_LINES`], as a multiple of [`line_wait_ns`].
 const PREFETCHED_LINE_WAITS: f64 = 0.17;
 
-/// Level-2 cache: the total size of the two cores' caches in bytes, and the additional time to load a line that
-/// is not in the cache, in nanoseconds.
+/// Level-2 cache of the machine on which the constants were measured, which has two cores: the total size in bytes,
+/// and the additional time to load a cache line that is not in this cache, in nanoseconds.
 const L2_CACHE: (f64, f64) = (4e6, 82.0);
-/// Level-3 cache: size in bytes, and additional time to load a line that is not in it, in nanoseconds. The size is
-/// a measurement: the share of the cache that other users of the machine leave. The cache also holds the page
-/// tables of the mapped files.
+/// Level-3 cache of the machine on which the constants were measured: the size in bytes, and the additional time to
+/// load a cache line that is not in this cache, in nanoseconds. The size is the measured share of the cache, since
+/// other users of the machine take the rest. The cache also holds the page tables of the mapped files.
 const L3_CACHE: (f64, f64) = (390e6, 113.0);
 
-/// Number of fingerprints between restart points; 0 for codecs without restart points.
+/// Number of fingerprints between two restart points (where decoding can start) in a block; 0 for codecs without
+/// restart points.
 fn span(workload: &Workload) -> f64 {
     let default = workload.codec.default_span(workload.fingerprints);
     default.map_or(0.0, |default| f64::from(workload.span.unwrap_or(default)))
 }
 
 /// Expected time to load a random cache line of tables with a total size of `bytes` bytes, in nanoseconds. The
-/// estimate assumes that a share of bytes / (bytes + c) of the lines is not in a cache of c bytes.
+/// estimate assumes that, with a cache of c bytes, a share of bytes / (bytes + c) of the lines is not in the
+/// cache.
 fn line_wait_ns(bytes: f64) -> f64 {
     [L2_CACHE, L3_CACHE].iter().map(|(cache, time)| time * bytes / (bytes + cache)).sum()
 }
 
-/// Estimates the cost of a plan.
+/// Estimates the size of a plan's tables and the cost of a query, for a workload.
 pub fn estimate<F: Fingerprint>(plan: &Plan<F>, workload: &Workload) -> CostEstimate {
     let costs = workload.codec.spec().costs;
     let size = TableSize::new(workload, F::BITS);
@@ -192,25 +197,27 @@ impl TableSize {
     }
 }
 
-/// Counts of the operations of one query. The *range* of a probe is the fingerprints of a table that it reads.
+/// Expected numbers of operations in one query. A *probe* looks up one prefix in one table: it reads the
+/// fingerprints with this prefix, which are the *range* of the probe.
 #[derive(Default)]
 struct OperationCounts {
     probes: f64,
-    /// Number of parts into which ranges are split, see [`SPLIT_MIN_BLOCKS`].
+    /// Number of parts into which the probes split their ranges, see [`SPLIT_MIN_BLOCKS`].
     parts: f64,
-    /// Number of distinct blocks in which a range starts. Probes that differ late in the prefix share a block.
+    /// Number of different blocks in which a probe's range starts. Probes that differ only in late bits of the
+    /// prefix start in the same block.
     blocks: f64,
-    /// Number of all other blocks of the ranges.
+    /// Number of further blocks that the probes read, after the first block of each range.
     next_blocks: f64,
-    /// Number of fingerprints in the ranges.
+    /// Number of fingerprints that all probes read.
     candidates: f64,
-    /// Waiting time for the cache lines of the ranges, as a multiple of [`line_wait_ns`].
+    /// Waiting time for the cache lines that all probes read, as a multiple of [`line_wait_ns`].
     lines: f64,
 }
 
 impl OperationCounts {
-    /// Returns the waiting time for the cache lines of a number of consecutive fingerprints, as a multiple of
-    /// [`line_wait_ns`].
+    /// Returns the time that a probe waits for the cache lines of `fingerprints` consecutive fingerprints, as a
+    /// multiple of [`line_wait_ns`].
     fn lines(fingerprints: f64, size: &TableSize) -> f64 {
         let lines = fingerprints * size.bits / 512.0;
         lines.min(PREFETCH_MIN_LINES) * LINE_WAITS
@@ -243,8 +250,8 @@ impl OperationCounts {
         all
     }
 
-    /// Returns the counts for `probes` probes. The fingerprints in the range of a probe agree in their first
-    /// `shared` bits. At most `left` of the other bits may differ from the query.
+    /// Returns the numbers of operations for `probes` probes. The fingerprints that one probe reads agree in their
+    /// first `shared` bits. In the other bits, a match differs from the query in at most `left` bits.
     fn from_ranges(probes: f64, shared: f64, left: u32, size: &TableSize) -> OperationCounts {
         let blocks_each = size.blocks / shared.exp2();
         let each = size.fingerprints / shared.exp2();
@@ -282,7 +289,7 @@ impl OperationCounts {
     }
 }
 
-/// Returns all named plans for a distance with their estimated costs, by ascending size.
+/// Returns all named plans for a distance with their estimated costs, sorted by the size of their tables.
 ///
 /// # Errors
 /// [`Error::BadArgument`] if the distance is above [`Fingerprint::MAX_DISTANCE`].
@@ -300,10 +307,11 @@ pub fn estimate_all<F: Fingerprint>(
     Ok(plans)
 }
 
-/// Chooses the default plan of a segment: the plan with the minimum of time x size^3.
+/// Chooses the default plan of a segment: the plan with the minimum of t x s^3, where t is the estimated time
+/// of a query and s is the estimated size of the tables.
 ///
-/// Small stores are preferred: a plan of twice the size is chosen only if it takes at most an eighth of the
-/// time.
+/// Small tables are preferred: a plan with tables of twice the size is chosen only if a query takes at most an
+/// eighth of the time.
 ///
 /// # Errors
 /// The errors of [`estimate_all`].
@@ -317,8 +325,8 @@ pub fn choose<F: Fingerprint>(distance: u32, workload: &Workload) -> Result<Plan
     best.map_or_else(|| Plan::named("scan", distance), |(plan, _)| Ok(plan))
 }
 
-/// Returns the information-theoretic minimum of bits per fingerprint, for `count` distinct random
-/// fingerprints of `bits` bits: log2 C(2^bits, count) / count.
+/// Returns the information-theoretic minimum of the bits per fingerprint that a set of `count` distinct random
+/// fingerprints of `bits` bits takes: log2 C(2^bits, count) / count.
 ///
 /// The result is computed by Stirling's formula. Its error is far below 0.01 bit. Returns 0 if `count` is 0.
 pub fn min_bits_per_fingerprint(bits: u32, count: u64) -> f64 {

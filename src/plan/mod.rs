@@ -1,9 +1,12 @@
 //! Table plans: the permutations and prefixes of a segment's tables.
 //!
-//! An *error* is a bit that differs between a stored fingerprint and the query. Each probe of a table flips
-//! up to r bits of the prefix, so a table finds the fingerprints with at most r errors in its prefix. A plan
-//! is *complete* for distance k if for any k errors at least one table finds the fingerprint. An incomplete
-//! [`Plan`] cannot be constructed.
+//! Each table holds all fingerprints of the segment, sorted by their permuted bits. The *prefix* of a table consists
+//! of the first bits after the permutation. A *probe* looks up one prefix in the table: the prefix of the query,
+//! with up to r bits flipped. Each table has its own permutation, length of the prefix, and number r.
+//!
+//! An *error* is a bit that differs between a stored fingerprint and the query. A table finds the fingerprints with
+//! at most r errors in its prefix. A plan is *complete* for distance k if for any k errors at least one table finds
+//! the fingerprint. An incomplete [`Plan`] cannot be constructed.
 //!
 //! [`names`] lists the plans for a distance, [`estimate`] returns the cost of one, and [`choose`] returns the
 //! default.
@@ -28,7 +31,8 @@ use crate::fingerprint::Fingerprint;
 /// Maximum number of tables of a plan.
 pub const MAX_TABLES: usize = 64;
 
-/// Plan of a segment's tables, complete for a distance.
+/// Plan of a segment's tables: how each table is sorted and searched. Together, the tables find all neighbours
+/// within a distance: the plan is *complete* for that distance.
 ///
 /// ```
 /// use simstore::plan::Plan;
@@ -54,7 +58,8 @@ impl<F: Fingerprint> Plan<F> {
     /// that table.
     ///
     /// # Errors
-    /// - [`Error::IncompletePlan`] if no table finds some error pattern; the error names the pattern.
+    /// - [`Error::IncompletePlan`] if some set of at most `distance` differing bits is found by no table (the error
+    ///   names these bits), or if the check takes too many steps.
     /// - [`Error::BadArgument`] if the distance is above [`Fingerprint::MAX_DISTANCE`], the number of tables
     ///   is 0 or above [`MAX_TABLES`], a prefix is longer than a fingerprint, or the first table is permuted.
     pub fn new(name: &str, distance: u32, tables: Vec<TablePlan<F>>) -> Result<Self> {
@@ -95,12 +100,12 @@ impl<F: Fingerprint> Plan<F> {
         &self.name
     }
 
-    /// Distance that the plan is complete for, in bits.
+    /// Distance, in bits, within which the plan finds all neighbours.
     pub fn distance(&self) -> u32 {
         self.distance
     }
 
-    /// The tables, at least one.
+    /// The tables of the plan. There is at least one.
     pub fn tables(&self) -> &[TablePlan<F>] {
         &self.tables
     }

@@ -1,4 +1,4 @@
-//! The setting of a segment's plan.
+//! Setting of a store that determines the plan of the tables in each segment.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,10 +8,11 @@ use super::{Plan, Workload, choose};
 use crate::error::{Error, Result, excerpt};
 use crate::fingerprint::Fingerprint;
 
-/// Setting that determines the plan of each segment.
+/// Setting of a store that determines the [`Plan`] of the tables in each segment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum PlanChoice {
-    /// The plan that [`choose`] returns for the segment's size.
+    /// The plan that [`choose`] returns for the [`Workload`] of each segment, which includes the number of
+    /// fingerprints in the segment.
     #[default]
     Auto,
     /// The plan of this name, see [`names`](super::names). Creating a store fails if the name is unknown.
@@ -21,7 +22,8 @@ pub enum PlanChoice {
 const AUTO: &str = "auto";
 
 impl PlanChoice {
-    /// Parses the setting in a manifest. Any name is accepted, since a newer version may have more plans.
+    /// Parses the text of this setting in a manifest. Any name is accepted, since a newer version may have more
+    /// plans.
     pub(crate) fn from_text(text: String) -> PlanChoice {
         if text == AUTO { PlanChoice::Auto } else { PlanChoice::Named(text) }
     }
@@ -33,7 +35,8 @@ impl PlanChoice {
         }
     }
 
-    /// Fails if no plan exists for this setting and distance. A store is checked before it has segments.
+    /// Fails if no plan exists for this setting and distance. So an invalid setting is found before the store has
+    /// segments.
     ///
     /// # Errors
     /// The errors of [`Plan::named`].
@@ -46,12 +49,13 @@ impl PlanChoice {
         Plan::<F>::named(name, distance).map(|_| ())
     }
 
-    /// Returns this setting, or [`PlanChoice::Auto`] if the named plan does not exist for the distance.
+    /// Returns this setting, or [`PlanChoice::Auto`] if this setting names a plan that does not exist for the
+    /// distance.
     pub(crate) fn or_auto<F: Fingerprint>(&self, distance: u32) -> PlanChoice {
         if self.validate::<F>(distance).is_ok() { self.clone() } else { PlanChoice::Auto }
     }
 
-    /// Returns the plan of a segment with this workload.
+    /// Returns the plan that a segment gets by this setting. `workload` is the workload of the segment.
     ///
     /// # Errors
     /// The errors of [`Plan::named`].
@@ -75,7 +79,7 @@ impl FromStr for PlanChoice {
     /// Parses `auto` or the name of a plan.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if no plan of any width and distance has this name.
+    /// [`Error::BadArgument`] if `text` is neither `auto` nor has the form of a plan's name.
     fn from_str(text: &str) -> Result<PlanChoice> {
         if text != AUTO && PlanName::parse(text).is_none() {
             return Err(Error::BadArgument(format!(

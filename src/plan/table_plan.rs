@@ -1,34 +1,36 @@
-//! One table of a plan: its permutation, its prefix, and the flips of its probes.
+//! Plan of one table: the permutation of bits by which it is sorted, and the prefix by which it is searched.
 
 use crate::fingerprint::Fingerprint;
 use crate::permutation::Permutation;
 
-/// Maximum number of flip patterns of a table's probes. If there would be more, fewer leading bits of the
-/// prefix are flipped.
+/// Maximum number of probes of a query in one table. A query has one probe for each set of prefix bits to flip. If
+/// that would be more probes, the last bits of the prefix are not flipped.
 const MAX_FLIP_PATTERNS: f64 = 16384.0;
 
-/// One table of a plan.
+/// How one table of a segment is sorted and searched. The table is sorted by permuted fingerprints. A probe (one
+/// look-up) reads the fingerprints with one prefix: the prefix of the query, with up to `flips` bits flipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TablePlan<F> {
-    /// Permutation that moves the prefix bits to the front.
+    /// Permutation of the bits of a fingerprint, which moves the bits of the prefix to the front.
     pub permutation: Permutation<F>,
-    /// Number of prefix bits, p. If it is 0, a probe reads the whole table.
+    /// Length of the prefix, in bits. If it is 0, a probe reads the whole table.
     pub prefix_bits: u32,
-    /// Maximum number of prefix bits that a probe flips, r.
+    /// Maximum number of prefix bits that a probe flips.
     pub flips: u32,
 }
 
 impl<F: Fingerprint> TablePlan<F> {
-    /// Returns the mask of the prefix bits in the original fingerprint.
+    /// Returns the mask of the bits of a fingerprint that the permutation moves into the prefix.
     pub fn prefix_mask(&self) -> F {
         self.permutation.invert(F::prefix_mask(self.prefix_bits))
     }
 
-    /// Number of leading prefix bits that probes flip, in a table of `fingerprints` fingerprints.
+    /// Returns the number of leading prefix bits among which probes choose the bits to flip, in a table of
+    /// `fingerprints` fingerprints.
     ///
-    /// A probe flips at most r of these bits. If it flips fewer than r, it ignores the other prefix bits: it
-    /// reads all fingerprints with the same leading bits, about 16 to 30. So it also finds fingerprints with
-    /// errors in the other prefix bits, without a probe for each of them.
+    /// A probe flips at most [`TablePlan::flips`] of these bits. If it flips fewer, it ignores the other prefix
+    /// bits: it reads all fingerprints with the same leading bits, usually 16 to 32. So it also finds
+    /// fingerprints that differ in the other prefix bits, without a probe for each of these bits.
     pub fn flipped_bits(&self, fingerprints: u64) -> u32 {
         let spread = fingerprints.max(1).ilog2();
         let mut bits = self.prefix_bits.min(spread.saturating_sub(4));
@@ -39,7 +41,7 @@ impl<F: Fingerprint> TablePlan<F> {
     }
 }
 
-/// Number of sets of at most `most` out of `bits` bits. `bits` may be fractional.
+/// Number of ways to choose at most `most` of `bits` bits. For estimates, `bits` may be fractional.
 pub(super) fn combinations_up_to(bits: f64, most: u32) -> f64 {
     let (mut sum, mut term) = (1.0, 1.0);
     for i in 0..most {
