@@ -1,4 +1,5 @@
-//! Measures time and memory of batch queries by both batch methods, with the store in the page cache. Prints Markdown.
+//! Measures time and memory of batch queries, with the store in the page cache. Both methods are measured: looking up
+//! each query, and streaming the store past all queries. Prints Markdown.
 //!
 //! `cargo bench --bench batch -- COUNT [PLAN [QUERIES...]]` (default: 100000000 probe-1 10000 1000000). COUNT is the
 //! number of stored fingerprints, QUERIES are batch sizes. Stores go to the folder TMPDIR and are removed at the end.
@@ -15,7 +16,8 @@ use random::random;
 use simstore::batch::BatchMethod;
 use simstore::{BuildOptions, Builder, Codec};
 
-/// Time limit of one look-up run, in seconds. If a batch would exceed it, fewer queries run, and the time is scaled up.
+/// Time limit in seconds for a batch that is answered by look-ups. If the batch would take longer, only some of its
+/// queries run, and the time is scaled up.
 const MAX_LOOKUP_SECONDS: f64 = 10.0;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

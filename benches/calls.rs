@@ -1,9 +1,9 @@
 //! Measures single queries and a batch query in Rust. `benches/python/calls.py` runs it and compares the times
 //! with Python's.
 //!
-//! `cargo bench --bench calls -- STORE QUERIES.u64 DISTANCE` prints one line of JSON: the median time of seven
-//! runs in seconds, of the whole batch and of one single query, and the numbers of matches. QUERIES.u64 has
-//! little-endian 64-bit fingerprints.
+//! `cargo bench --bench calls -- STORE QUERIES.u64 DISTANCE` prints one line of JSON. It has the time of the whole
+//! batch and of one single query, in seconds, and the numbers of matches. The times are medians of seven runs.
+//! QUERIES.u64 has little-endian 64-bit fingerprints.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -15,7 +15,8 @@ const RUNS: usize = 7;
 /// Number of single queries in one run.
 const SINGLE_QUERIES: usize = 20_000;
 
-/// Returns the median time of a run in seconds, and the result of `work`: a number of matches.
+/// Runs `work`, which returns a number of matches, several times. Returns the median time in seconds, and the number
+/// of matches.
 fn median(mut work: impl FnMut() -> simstore::Result<usize>) -> simstore::Result<(f64, usize)> {
     let mut matches = work()?;
     let mut seconds = Vec::new();

@@ -28,7 +28,8 @@ fn median_nanoseconds(count: usize, mut run: impl FnMut()) -> f64 {
     times[2]
 }
 
-/// Prints the row of one codec and block size. The fingerprints are distinct and ascending.
+/// Measures a table with this codec and block size, and prints a row of figures. The fingerprints are distinct and
+/// ascending.
 fn measure(fingerprints: &[u64], codec: Codec, block_size: u32) {
     let plan = Plan::<u64>::named("probe-2", 3).expect("a plan of the catalogue");
     let bytes = Table::encode(fingerprints, &plan.tables()[0], codec, Some(block_size)).expect("sorted");

@@ -2,68 +2,70 @@
 //!
 //! `cargo bench --bench differences -- FILE.u64 ...` reads little-endian 64-bit fingerprints.
 //!
-//! The codec stores a fingerprint as its differing bits from an earlier fingerprint of the same span, the *reference*.
-//! A *symbol* of a Huffman code has h, the position of the highest differing bit, and m, the number of differing bits
-//! below it. The *tail* after the symbol has the positions of these m bits. If another coding is shorter, the
-//! fingerprint has a *raw symbol*: only h, from the predecessor, and a tail of h bits.
+//! A *span* is a group of successive fingerprints, the first of which is stored in full. Every other fingerprint is
+//! stored as its differing bits from an earlier fingerprint of the span, the *reference*. A *symbol* of a Huffman
+//! code has h, the position of the highest differing bit, and m, the number of differing bits below it. The *tail*, a
+//! bit string besides the symbol, has the positions of these m bits. Where this is shorter, a *raw symbol* is stored
+//! instead. A raw symbol has only h, the position of the highest bit of the difference from the preceding fingerprint.
+//! The tail of a raw symbol has the h bits of the difference below that bit.
 //!
 //! The estimate is the entropy of the symbols plus the sizes of the tails. The first fingerprint of a span counts 72
 //! bits. Block headers and the block index do not count.
 
 use std::collections::HashMap;
 
-/// How a tail stores the positions of the lower differing bits: the m bits below the highest differing bit, which is
-/// at position h.
+/// Coding of the positions of the lower differing bits: the m bits in which a fingerprint differs from an earlier one,
+/// except the highest of these bits, which is at position h.
 #[derive(Clone, Copy, PartialEq)]
 enum PositionCoding {
-    /// Each position is a field of ceil(log2 h) bits, enough for any position below h.
+    /// Each position takes a field of ceil(log2 h) bits, which suffices for any position below h.
     Fields,
-    /// Positions in descending order, each in a field. The width of a field suffices for the positions that are still
-    /// possible below the previous position.
+    /// The positions are in descending order. Each takes a field that is only wide enough for positions below the
+    /// previous position.
     Shrinking,
     /// All m positions are one number that says which of the C(h, m) combinations they are. Its size, log2 C(h, m)
     /// bits, is not rounded up.
     Enumerated,
 }
 
-/// Where a variant of the codec stores the reference, the earlier fingerprint from which the differing bits are
-/// counted.
+/// Where a variant of the codec stores the choice of the reference: the earlier fingerprint with which a fingerprint
+/// is compared to find its differing bits.
 #[derive(Clone, Copy, PartialEq)]
 enum ReferenceCoding {
-    /// Each tail has a field that selects the reference.
+    /// A field of fixed width besides each symbol selects the earlier fingerprint.
     Field,
-    /// A symbol of a second Huffman code selects the reference.
+    /// A symbol of a second Huffman code selects the earlier fingerprint.
     Coded,
-    /// The symbol says whether the reference is the predecessor. If it is not, a field of the tail selects the
-    /// reference.
+    /// The symbol says whether the reference is the preceding fingerprint. If not, a field of fixed width selects one
+    /// of the earlier fingerprints.
     OtherField,
 }
 
-/// Difference from the predecessor that a raw symbol stores. The symbol has the position h of the highest bit of the
-/// difference, and the tail has the h bits below it.
+/// Kind of difference from the preceding fingerprint that is stored with a raw symbol. The raw symbol has h, the position
+/// of the highest bit of the difference. The h bits of the difference below that bit are stored uncompressed.
 #[derive(Clone, Copy, PartialEq)]
 enum RawCoding {
-    /// Exclusive or of the fingerprint and the predecessor.
+    /// Exclusive or of the fingerprint and the preceding fingerprint.
     Xor,
-    /// The fingerprint minus the predecessor.
+    /// The fingerprint minus the preceding fingerprint.
     Gap,
 }
 
-/// Parameters of one variant of the codec.
+/// Parameters of one variant of the codec `all-differences`.
 #[derive(Clone, Copy)]
 struct Variant {
-    /// Number of fingerprints in a span.
+    /// Number of successive fingerprints in a span. The first fingerprint of a span is stored in full.
     span: usize,
-    /// Number of preceding fingerprints that can be the reference of a fingerprint.
+    /// Number of preceding fingerprints with which a fingerprint is compared. The best one becomes its reference.
     window: usize,
-    /// Maximum number of differing bits below the highest one (m).
+    /// Maximum m, the number of differing bits below the highest one. With more, a fingerprint gets a raw symbol.
     max_lower_bits: u32,
     positions: PositionCoding,
     reference: ReferenceCoding,
     raw: RawCoding,
 }
 
-/// The variant that the codec uses.
+/// The variant that the codec `all-differences` uses.
 const CURRENT: Variant = Variant {
     span: 32,
     window: 16,
@@ -72,21 +74,22 @@ const CURRENT: Variant = Variant {
     reference: ReferenceCoding::OtherField,
     raw: RawCoding::Gap,
 };
-/// Size of the first fingerprint of a span, in bits.
+/// Size in bits of the first fingerprint of a span, which is stored in full.
 const RESTART_BITS: f64 = 72.0;
 /// Number of passes over the fingerprints. Each pass chooses the shortest coding of each fingerprint, with the symbol
 /// sizes from the previous pass.
 const ROUNDS: usize = 4;
-/// Assumed size of any symbol in the first round, in bits.
+/// Assumed size of any symbol in the first pass over the fingerprints, in bits.
 const UNCOUNTED_SYMBOL_BITS: f64 = 7.0;
-/// Assumed size of a symbol that did not occur in the previous round, in bits.
+/// Assumed size of a symbol that did not occur in the previous pass over the fingerprints, in bits.
 const UNSEEN_SYMBOL_BITS: f64 = 14.0;
 
 fn ceil_log2(number: u64) -> f64 {
     f64::from(u64::BITS - number.saturating_sub(1).leading_zeros())
 }
 
-/// Returns the size in bits of the coded positions of the 1 bits of `below`. All positions are less than `h`.
+/// Returns the size in bits that the positions of the 1 bits of `below` take when coded. All positions are less than
+/// `h`.
 fn position_bits(positions: PositionCoding, h: u32, below: u64) -> f64 {
     let m = u64::from(below.count_ones());
     match positions {
@@ -107,11 +110,12 @@ fn position_bits(positions: PositionCoding, h: u32, below: u64) -> f64 {
 }
 
 /// Symbol of the Huffman code, with three fields: the number of differing bits below the highest one, or `None` for a
-/// raw symbol; the position of the highest differing bit; and whether the reference is a fingerprint before the
-/// predecessor. The third field is always `false` except with [`ReferenceCoding::OtherField`].
+/// raw symbol; the position of the highest differing bit; and whether a field besides the symbol selects the reference.
+/// The third field is `true` only with [`ReferenceCoding::OtherField`].
 type Symbol = (Option<u32>, u32, bool);
 
-/// Estimates the sizes of symbols in an ideal code, from the numbers of their occurrences.
+/// Estimates the size of each symbol in an ideal code from the number of its occurrences in the previous round. A round
+/// is one pass over the fingerprints.
 #[derive(Default)]
 struct EntropyModel<T> {
     /// Number of occurrences of each symbol in the current round.
@@ -134,7 +138,8 @@ impl<T: std::hash::Hash + Eq + Copy> EntropyModel<T> {
         *self.counts.entry(symbol).or_default() += 1;
     }
 
-    /// Returns the total size in bits of all symbols of this round. Sets the sizes of symbols for the next round.
+    /// Ends a round. Returns the total size in bits of all symbols that it counted, and sets the sizes of symbols for
+    /// the next round.
     fn finish_round(&mut self) -> f64 {
         let all = self.counts.values().sum::<u64>() as f64;
         self.bits =
@@ -144,7 +149,8 @@ impl<T: std::hash::Hash + Eq + Copy> EntropyModel<T> {
 }
 
 /// Returns four figures of a variant: the bits per fingerprint; the number of distinct symbols; the share of
-/// fingerprints that are coded by differing bits; the share that are coded by differing bits from the predecessor.
+/// fingerprints coded by differing bits, not by a raw symbol; and the share coded by differing bits from the preceding
+/// fingerprint.
 fn measure(fingerprints: &[u64], variant: Variant) -> (f64, usize, f64, f64) {
     let Variant { span, window, max_lower_bits, positions, reference, raw } = variant;
     let back_bits = ceil_log2(window as u64);

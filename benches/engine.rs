@@ -1,4 +1,5 @@
-//! Criterion benches of the inner loops: sequential decoding, a look-up of a prefix, a query.
+//! Criterion benches of the inner loops: decoding a table from start to end, finding the fingerprints of a table with
+//! a given 32-bit prefix, and querying a store.
 
 #[path = "../tests/support/random.rs"]
 mod random;

@@ -1,8 +1,8 @@
 //! Measures time and memory of self-joins: all pairs of near fingerprints in one set. Prints Markdown.
 //!
 //! `cargo bench --bench join -- COUNT...` (default: 1000000) measures four kinds of sets: random; random in 24
-//! bits and equal in the others; half random and half random in 24 bits; and clustered, in groups of 10, each
-//! within 3 bits of the group's centre.
+//! bits and equal in all other bits; half of the set of the first kind, half of the second kind; and clustered, in
+//! groups of 10 fingerprints, each within 3 bits of the centre of its group.
 
 mod memory;
 #[path = "../tests/support/random.rs"]
@@ -22,7 +22,8 @@ fn sorted(values: impl Iterator<Item = u64>) -> Vec<u64> {
     fingerprints
 }
 
-/// Prints a row with the median time: of five runs for small sets and distances, of one run otherwise.
+/// Measures a self-join, and prints a row of figures. The time is the median of five runs, or of one run if the set or the
+/// distance is large.
 fn measure(name: &str, fingerprints: &[u64], distance: u32) {
     reset_peak_memory();
     let runs = if fingerprints.len() <= 2_000_000 && distance < 8 { 5 } else { 1 };

@@ -25,9 +25,10 @@ const MAX_SCAN_FINGERPRINTS: u64 = 2_000_000;
 const DISTANCE: u32 = 3;
 const ROUNDS: usize = 5;
 const QUERIES: usize = 100_000;
-/// Time limit of all rounds, in seconds. If all queries would exceed it, fewer queries run.
+/// Time limit for all queries of one store, in seconds. If they would take longer, fewer queries run.
 const MEASURE_SECONDS: f64 = 3.0;
-/// Largest ratio of the measured and the predicted time, the longer divided by the shorter, that counts as within 30%.
+/// A prediction counts as within 30% of the measured time if the longer of the two times is at most this many times the
+/// shorter.
 const MAX_ERROR_FACTOR: f64 = 1.3;
 
 type BoxError = Box<dyn std::error::Error>;
@@ -47,7 +48,8 @@ fn build_store(
     Ok(builder.finish()?)
 }
 
-/// Generates distinct queries. Half are stored fingerprints with 0 to 3 bits flipped, half are random.
+/// Generates distinct queries for a store of `count` fingerprints. Half are stored fingerprints with 0 to 3 bits flipped,
+/// fewer in a small store. The others are random.
 fn generate_queries(count: u64) -> Vec<u64> {
     let (mut stored, mut state) = (1, 99);
     let queries = (0..QUERIES as u64).map(|i| {
@@ -60,8 +62,8 @@ fn generate_queries(count: u64) -> Vec<u64> {
     queries.collect()
 }
 
-/// Returns the processor time of this thread in nanoseconds, so that other load on the machine counts little.
-/// Without Linux's `schedstat`, returns the time since `start`.
+/// Returns the processor time of this thread in nanoseconds. Unlike elapsed time, it hardly depends on other load on the
+/// machine. Without Linux's `schedstat`, returns the elapsed time since `start`.
 fn thread_nanoseconds(start: Instant) -> f64 {
     // Linux updates the count when a thread yields.
     std::thread::yield_now();
@@ -70,7 +72,7 @@ fn thread_nanoseconds(start: Instant) -> f64 {
     own.unwrap_or_else(|| start.elapsed().as_nanos() as f64)
 }
 
-/// Runs the queries, and returns the mean time of one in nanoseconds.
+/// Runs the queries, and returns the mean time of a query in nanoseconds. `matches` is a buffer.
 fn nanoseconds_per_query(
     store: &Snapshot<u64>,
     queries: &[u64],
@@ -85,7 +87,8 @@ fn nanoseconds_per_query(
     Ok((thread_nanoseconds(start) - before) / queries.len() as f64)
 }
 
-/// Measures rounds of queries. Returns the median over the rounds of the mean time of a query, in nanoseconds.
+/// Measures several rounds of queries, and takes the mean time of a query in each round. Returns the median of these
+/// means, in nanoseconds. `count` is the number of stored fingerprints.
 fn median_nanoseconds(store: &Snapshot<u64>, count: u64) -> Result<f64, BoxError> {
     let (queries, mut matches) = (generate_queries(count), Vec::new());
     let (trial, rest) = queries.split_at(50);

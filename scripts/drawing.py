@@ -21,7 +21,7 @@ Points = Iterable[tuple[float, float]]
 
 
 def picture(title: str, width: float, height: float, elements: Iterable[str]) -> str:
-    """Returns an SVG file with the given elements."""
+    """Returns the text of an SVG file with the given elements."""
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">'
     return "\n".join([head, f"<title>{title}</title>", f"<style>{STYLE}</style>", *elements, "</svg>"]) + "\n"
 
@@ -32,13 +32,13 @@ def linear(lowest: float, highest: float) -> Callable[[float], float]:
 
 
 def logarithmic(lowest: int, highest: int) -> Callable[[float], float]:
-    """Returns the function that maps a value to its position (0 to 1) on a logarithmic axis. The limits are exponents of ten."""
+    """Returns the function that maps a value to its position (0 to 1) on a logarithmic axis from 10^lowest to 10^highest."""
     return lambda value: (math.log10(value) - lowest) / (highest - lowest)
 
 
 @dataclass
 class Axes:
-    """A pair of axes. `x` and `y` map values to positions from 0 to 1."""
+    """A pair of axes. `x` and `y` map a value to its position on the horizontal and vertical axis, from 0 to 1."""
 
     left: float
     top: float
@@ -59,7 +59,10 @@ class Axes:
         return self.left + self.x(x) * self.width, self.top + self.height - self.y(y) * self.height
 
     def grid(self, columns: dict[float, str], rows: dict[float, str], below: str) -> list[str]:
-        """Draws grid lines at the given values, with their labels, and the title of the horizontal axis."""
+        """Returns the SVG elements of the axes and of the grid lines.
+
+        `columns` and `rows` map the values of the grid lines to their labels. `below` is the title of the horizontal axis.
+        """
         out = []
         for value, name in columns.items():
             x = self.left + self.x(value) * self.width

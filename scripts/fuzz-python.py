@@ -120,7 +120,7 @@ SPECIAL_METHODS += ["__enter__"]
 
 
 class CallGenerator:
-    """Generates random calls. The same seed and call number give the same calls."""
+    """Generates random calls of the Python interface, as Python code. The same seed and call number give the same code."""
 
     def __init__(self, seed: int, number: int):
         self.random = random.Random(f"{seed}/{number}")
@@ -161,7 +161,10 @@ class CallGenerator:
         return self.one_of("None", "False", "print", "lambda p: None", "lambda p: 1 / 0", "5")
 
     def value(self, name: str, type_name: str) -> str:
-        """Returns the text of a random value for a parameter. In most cases the value is plausible for the parameter's name and type."""
+        """Returns a random argument for the parameter `name` of the function or class `type_name`, as Python code.
+
+        In most cases the argument is plausible for the parameter.
+        """
         if self.random.random() < 0.04:
             return self.one_of(*JUNK_VALUES)
         if name == "text" and type_name != "dedup":
@@ -213,7 +216,7 @@ class CallGenerator:
         return ", ".join(arguments)
 
     def statements(self, simstore: Any) -> list[str]:
-        """Returns the statements to run: a call of a function, or the construction of an object and calls of its methods."""
+        """Returns random Python statements: a call of a function, or the construction of an object and calls of its methods."""
         if self.random.random() < 0.45:
             name = self.one_of(*FUNCTIONS, *["dedup"] * 12)
             return [f"simstore.{name}({self.arguments(getattr(simstore, name), name)})"]
@@ -285,7 +288,11 @@ def run_calls(seed: int, first: int, end: int) -> None:
 
 
 def watch_child(process: subprocess.Popen[str], seconds: float, raised: Counter[str]) -> tuple[dict[str, Any] | None, str | None]:
-    """Returns the last call of a child process and its failure, or (None, None) if all calls ended. Counts exceptions in `raised`."""
+    """Waits for a child process that runs calls. Counts the exceptions of the calls in `raised`.
+
+    Returns (None, None) if all calls ended. Otherwise returns the last call and its failure: it took longer than `seconds`, its process
+    ended, or it raised an exception that reports a broken library.
+    """
     last_call, limit = None, max(seconds, START_SECONDS)
     selector = selectors.DefaultSelector()
     assert process.stdout is not None

@@ -43,7 +43,7 @@ def power(exponent):
 
 
 def move_apart(positions):
-    """Moves labels apart vertically and keeps their order. Returns the y of each label."""
+    """Moves labels apart vertically, so that they do not overlap, and keeps their order. Returns the y of each label."""
     order = sorted(range(len(positions)), key=lambda i: positions[i])
     moved = list(positions)
     for _ in range(200):
@@ -56,7 +56,10 @@ def move_apart(positions):
 
 
 def panel(series, colours, column, left, title, unit):
-    """Returns the elements of one chart with a line for each index. `column` selects the vertical value: 1 for time, 2 for bytes."""
+    """Returns the SVG elements of one chart, which has a line for each index in `series`.
+
+    `series` maps the name of an index to its points. `column` selects the vertical value of a point: 1 for time, 2 for bytes.
+    """
     xs = [point[0] for points in series.values() for point in points]
     ys = [point[column] for points in series.values() for point in points]
     # An axis covers at least one power of ten.

@@ -19,7 +19,10 @@ NOTEBOOK = ROOT / "docs/python.ipynb"
 
 
 def cells_from(page: str) -> NotebookNode:
-    """Splits a page into cells. Skips its ```text blocks, which show outputs: the notebook stores the outputs of its cells."""
+    """Splits a Markdown page into the cells of a notebook.
+
+    Skips the ```text blocks of the page. They show outputs, and a notebook stores the outputs of its cells itself.
+    """
     notebook = nbformat.v4.new_notebook()
     notebook.metadata.kernelspec = {"display_name": "Python 3", "language": "python", "name": "python3"}
     for part in re.split(r"^(```python\n.*?^```\n)", page, flags=re.MULTILINE | re.DOTALL):
@@ -53,7 +56,7 @@ def run(notebook: NotebookNode) -> None:
 
 
 def outputs_of(cell: NotebookNode) -> list[tuple[str, object]]:
-    """Returns the outputs of a cell: text in full, pictures only by their media types."""
+    """Returns the outputs of a cell for a comparison: texts in full, and only the media types of pictures."""
     return [
         (output.output_type, output.text if "text" in output else sorted(output.get("data", {})))
         for output in cell.get("outputs", [])

@@ -60,7 +60,10 @@ def files_of(patterns: list[str]) -> dict[str, bytes]:
 
 
 def with_links(page: str, text: str, files: Iterable[str]) -> str:
-    """Rewrites links to files that are not in the site: to the address of the repository, or to plain text if it has no address."""
+    """Rewrites the links of a page to files that are not in `files`, the files of the site.
+
+    A link then leads to the file in the repository. If the address of the repository is not known, the link becomes plain text.
+    """
 
     def rewrite(link: re.Match[str]) -> str:
         _, image, label, path, anchor = link.groups()
@@ -101,7 +104,7 @@ def with_indentation(text: str) -> str:
 
 
 def help_of(*command: str) -> str:
-    """Returns the help of a command, or of the program."""
+    """Returns the help text of a command of simstore. Without `command`, returns the help text of simstore itself."""
     programs = [os.environ.get("SIMSTORE"), ROOT / "target/release/simstore", ROOT / "target/debug/simstore"]
     program = next((program for program in programs if program and Path(program).exists()), None)
     if program is None:
@@ -110,7 +113,7 @@ def help_of(*command: str) -> str:
 
 
 def sections(text: str) -> Iterator[tuple[str, str, str]]:
-    """Splits a help text into sections: kind, heading and content."""
+    """Splits a help text into sections. Yields (kind, heading, content); the kind is console, options, commands or text."""
     for part in HELP_SECTION.split(text):
         heading = re.match(r"(.*?):(?=[ \n])", part) if HELP_SECTION.match(part) else None
         end = heading.end() if heading else 0
@@ -135,7 +138,7 @@ def escaped(text: str, commands: Iterable[str] = ()) -> str:
 
 
 def options(content: str, commands: Iterable[str]) -> Iterator[str]:
-    """Converts the arguments and options of a help text to a definition list. The anchor of an option is its long name."""
+    """Converts the arguments and options of a help text to a definition list in Markdown. The anchor of an option is its long name."""
     for entry in re.split(r"^ {2}(?: {4})?(?=[-<\[])", content, flags=re.MULTILINE)[1:]:
         term, description = re.match(r"(.*?)(?: {2,}|\n|$)(.*)", entry, re.DOTALL).groups()
         name = re.search(r"--[\w-]+", term)
@@ -147,7 +150,7 @@ def options(content: str, commands: Iterable[str]) -> Iterator[str]:
 
 
 def command_page(title: str, text: str, commands: list[str]) -> str:
-    """Makes the page of a command from its help."""
+    """Returns the Markdown page of a command. `text` is the help text of the command, and `commands` has the names of all commands."""
     page = [f"# {title}\n"]
     for kind, heading, content in sections(text):
         page += [f"## {escaped(heading)}\n"] if heading else []
@@ -171,7 +174,7 @@ def listed(content: str) -> list[tuple[str, str]]:
 
 
 def command_pages() -> tuple[dict[str, str], list]:
-    """Makes the pages of all commands and of the program. Returns the pages by path, and their navigation."""
+    """Makes a page for each command and an overview of the program. Returns the pages by path, and their entries in the navigation."""
     text = help_of()
     groups = [(heading, [name for name, _ in listed(content)]) for kind, heading, content in sections(text) if kind == "commands"]
     commands = [name for _, group in groups for name in group if name != "help"]
@@ -185,7 +188,7 @@ def command_pages() -> tuple[dict[str, str], list]:
 
 
 def compiled_docs() -> dict[str, str]:
-    """Reads the docstrings of compiled classes, methods and functions from the comments of their sources."""
+    """Reads the docstrings of the classes, methods and functions in Rust from the comments of their sources. Returns them by full name."""
     docs, owner, classes = {}, "", {}
     for path in sorted((ROOT / "python/src").glob("*.rs")):
         for doc, attributes, indentation, name, type_name in RUST_ITEM.findall(path.read_text()):
@@ -233,7 +236,8 @@ def markdown_of(docstring: str) -> Iterator[str]:
 def described(mark: str, key: str, nodes: list, docs: dict[str, str], prefix: str = "") -> Iterator[str]:
     """Yields the Markdown lines for a class with its methods, or for a function with its overloads.
 
-    `mark` is the Markdown mark of the heading, `key` the full name, and `nodes` are the definitions in the stub file.
+    `mark` is the Markdown mark of the heading, such as `##`. `key` is the full name of the class or function, and `nodes` are its
+    definitions. `docs` has the docstrings of compiled code by full name, and `prefix` is text before the name in the heading.
     """
     doc = ast.get_docstring(nodes[0]) or docs.get(key)
     if doc is None:
@@ -255,7 +259,7 @@ def described(mark: str, key: str, nodes: list, docs: dict[str, str], prefix: st
 
 
 def grouped(tree: ast.Module | ast.ClassDef, is_wanted: Callable[[str], bool]) -> dict[str, list]:
-    """Returns the classes and functions of a module or class by name, each with all its overloads."""
+    """Returns the classes and functions of a module or class whose names are wanted, by name. A name has all its overloads."""
     found: dict[str, list] = {}
     for node in tree.body:
         if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and is_wanted(node.name):
@@ -264,7 +268,7 @@ def grouped(tree: ast.Module | ast.ClassDef, is_wanted: Callable[[str], bool]) -
 
 
 def python_pages() -> tuple[dict[str, str], list]:
-    """Makes a page for each public module of the package. Returns the pages by path, and their navigation."""
+    """Makes a page for each public module of the package. Returns the pages by path, and their entries in the navigation."""
     docs, pages = compiled_docs(), {}
     for module in MODULES:
         place = ROOT.joinpath("python", *module.split("."))
@@ -287,7 +291,7 @@ def python_pages() -> tuple[dict[str, str], list]:
 
 
 def faults(site: Path) -> Iterator[str]:
-    """Finds broken links and anchors in the built pages, and resources that they load from the network."""
+    """Yields a message for each broken link or anchor in the built pages, and for each resource that a page loads from the network."""
     texts = {path: path.read_text() for path in sorted(site.rglob("*")) if path.suffix in (".html", ".css") and path.name != "404.html"}
     anchors = {path: set(re.findall(r'\b(?:id|name)="([^"]*)"', text)) for path, text in texts.items()}
     for path, text in texts.items():
@@ -305,19 +309,19 @@ def faults(site: Path) -> Iterator[str]:
 
 
 def slug(heading: str, _: str) -> str:
-    """Returns the anchor of a heading that GitHub makes, so that links also work on GitHub."""
+    """Returns the anchor that GitHub makes for a heading, so that links work in the site and on GitHub."""
     return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
 
 
 def expanded(nav: list | str, folders: dict[str, list]) -> list | str:
-    """Replaces each folder in the navigation by the list of its pages."""
+    """Returns the navigation with the list of its pages in place of each folder. `folders` has these lists."""
     if isinstance(nav, str):
         return folders.get(nav, nav)
     return [entry if isinstance(entry, str) else {title: expanded(value, folders) for title, value in entry.items()} for entry in nav]
 
 
 def main() -> None:
-    """Assembles the sources, builds the site and checks it."""
+    """Assembles the sources of the site, builds the site and checks it."""
     check = sys.argv[1:] == ["--check"]
     if sys.argv[1:] and not check:
         sys.exit(__doc__)

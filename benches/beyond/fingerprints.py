@@ -45,7 +45,7 @@ def write_random(path, count, seed):
 
 
 def run_dedup(simstore, path, budget, folder):
-    """Runs dedup. Returns its figures and the number of clusters, or None if dedup refuses the budget."""
+    """Runs `simstore dedup`. Returns its resource usage and the number of clusters, or None if `dedup` refuses the memory budget."""
     temporary, summary = os.path.join(folder, "temporary"), os.path.join(folder, "summary.json")
     os.makedirs(temporary, exist_ok=True)
     dedup = f'exec "$0" "$@" > {summary}'
@@ -62,7 +62,7 @@ def run_dedup(simstore, path, budget, folder):
 
 
 def format_cells(usage):
-    """Returns the figures of a run as the cells of a Markdown row; without figures, the cell `refused` and empty cells."""
+    """Formats the figures of a run as cells of a Markdown row. If `usage` is None, the first cell is `refused`, the others are empty."""
     if usage is None:
         return "refused | | | | | "
     mebibytes = [f"{usage[name] / 2**20:,.0f}" for name in ("memory", "disk")]
@@ -71,14 +71,14 @@ def format_cells(usage):
 
 
 def read_results():
-    """Returns the stored rows as {(count, budget): row}."""
+    """Returns the rows of fingerprints.tsv as {(count, budget): row}."""
     lines = RESULTS.read_text(encoding="utf-8").splitlines()[1:] if RESULTS.exists() else []
     rows = [dict(zip(COLUMNS, line.split("\t"))) for line in lines]
     return {(row["count"], row["budget"]): row for row in rows}
 
 
 def write_results(rows):
-    """Writes the rows to the file of results and returns them in order of count and budget."""
+    """Writes the rows to fingerprints.tsv in order of count and budget, and returns them in this order."""
     order = sorted(rows.values(), key=lambda row: (int(row["count"]), row["budget"] != "all", row["budget"]))
     lines = ["\t".join(COLUMNS), *("\t".join(str(row[name]) for name in COLUMNS) for row in order)]
     RESULTS.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -86,7 +86,7 @@ def write_results(rows):
 
 
 def draw_plot(rows, target):
-    """Draws the time and the bytes moved against the number of fingerprints: a line for joins in memory, one for joins in parts."""
+    """Draws two charts against the number of fingerprints: time, and bytes read and written. Joins in memory and in parts are two lines."""
     series = {}
     for row in rows:
         name = "in parts" if int(row["disk"]) else "in memory"

@@ -3,10 +3,10 @@
 
     cargo build --release && python3 benches/beyond/real.py ../shared/data
 
-The largest labelled corpus has two versions of each page. The originals are the first 500 characters (`--characters`) of each version,
-without front matter. In a copy, a share of the original text is replaced by pieces of other texts. `simstore fingerprint` makes the
-fingerprints. Each memory budget is one run, and all runs must find the same clusters. `dedup` refuses a budget that is too small for the
-near pairs.
+The largest file in the folder `labelled` of the data has two versions of each page. The originals are the first 500 characters
+(`--characters`) of each version, without front matter. In a copy, a share of the original text is replaced by pieces of other texts.
+`simstore fingerprint` makes the fingerprints. Each memory budget is one run, and all runs must find the same clusters. `dedup` refuses a
+budget that is too small for the near pairs.
 """
 
 import argparse
@@ -27,12 +27,12 @@ from fingerprints import format_cells, parse_number, run_dedup
 
 
 def largest_corpus(data):
-    """Returns the path of the largest labelled corpus."""
+    """Returns the path of the largest .jsonl.gz file in the subfolder `labelled` of the folder `data`."""
     return max((Path(data) / "labelled").glob("*.jsonl.gz"), key=lambda path: path.stat().st_size)
 
 
 def read_texts(path, characters):
-    """Yields the first `characters` characters of both versions of each page, without front matter and without repeats."""
+    """Yields the first `characters` characters of both versions of each page, without front matter. Equal texts are yielded once."""
     seen = set()
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         for line in lines:

@@ -1,4 +1,5 @@
-//! Insert rates: buffered by the operating system, durable, and `insert_if_new`.
+//! Measures three insert rates of a store: inserts that may still be in buffers of the operating system, inserts that
+//! are durable on disk, and `insert_if_new`.
 
 use std::fs::File;
 use std::io::Write;
@@ -11,7 +12,7 @@ use simstore::{Codec, Durability, Insertion, Store, StoreOptions};
 use crate::random::random;
 use crate::{Result, both_codecs, flip_bits, load_store, new_fingerprint, stored_fingerprint};
 
-/// Measures one thread whose inserts are acknowledged once they are handed to the operating system
+/// Measures the insert rate of one thread. Inserts are acknowledged once they are handed to the operating system
 /// ([`Durability::Os`]).
 pub(crate) fn measure_buffered(count: u64) -> Result<()> {
     println!(
@@ -55,10 +56,10 @@ pub(crate) fn measure_buffered(count: u64) -> Result<()> {
     Ok(())
 }
 
-/// Duration of the measurement of each durability setting, in seconds.
+/// Duration in seconds of one measurement of durable inserts, with one durability setting and number of threads.
 const DURABLE_SECONDS: f64 = 3.0;
 
-/// Returns the rate of the bare disk: appends of 4 KiB to a file per second, each followed by a sync.
+/// Returns the rate of the disk without a store: how often per second 4 KiB can be appended to a file and synced.
 fn syncs_per_second(folder: &Path) -> Result<f64> {
     let mut file = File::create(folder.join("plain"))?;
     let (start, mut syncs) = (Instant::now(), 0);
@@ -70,7 +71,7 @@ fn syncs_per_second(folder: &Path) -> Result<f64> {
     Ok(f64::from(syncs) / start.elapsed().as_secs_f64())
 }
 
-/// Measures several threads whose inserts are acknowledged once they are durable on disk.
+/// Measures the insert rate and latency of 1 to 16 threads. Inserts are acknowledged once they are durable on disk.
 pub(crate) fn measure_durable() -> Result<()> {
     println!(
         "| durability | threads | inserts/s | p50, ms | p99, ms | 4 KiB appended and synced, just before, a second |"
@@ -114,10 +115,11 @@ pub(crate) fn measure_durable() -> Result<()> {
     Ok(())
 }
 
-/// Number of documents that each thread inserts.
+/// Number of documents that each thread passes to `insert_if_new`.
 const THREAD_DOCUMENTS: u64 = 200_000;
 
-/// Measures `insert_if_new`. Half of the documents are near stored fingerprints, half are new.
+/// Measures the rate of `insert_if_new` in a store with `count` fingerprints. Half of the documents are near stored
+/// fingerprints, half are new.
 pub(crate) fn measure_if_new(count: u64) -> Result<()> {
     println!("| insert_if_new, {count} stored | threads | documents/s | duplicates |");
     println!("|---|---|---|---|");

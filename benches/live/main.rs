@@ -30,13 +30,13 @@ fn stored_fingerprint(id: u64) -> u64 {
     random(&mut id.wrapping_mul(SPLITMIX_INCREMENT))
 }
 
-/// Returns the random fingerprint with index `i` of those that are not in the loaded store. It is near a stored
-/// fingerprint only by chance.
+/// Returns random fingerprint `i` of a sequence that [`load_store`] does not store. Such a fingerprint is near a stored
+/// one only by chance.
 fn new_fingerprint(i: u64) -> u64 {
     stored_fingerprint(1 << 60 | i)
 }
 
-/// Flips 0 to 3 random bits.
+/// Returns the fingerprint with 0 to 3 random bits flipped.
 fn flip_bits(fingerprint: u64, state: &mut u64) -> u64 {
     let flips = random(state) % (u64::from(DISTANCE) + 1);
     (0..flips).fold(fingerprint, |x, _| x ^ 1 << (random(state) % 64))

@@ -1,4 +1,4 @@
-//! Queries of a store whose fingerprints are all in the memtable.
+//! Measures queries of a store whose fingerprints are all in the memtable.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -8,13 +8,13 @@ use simstore::{Store, StoreOptions};
 use crate::random::random;
 use crate::{Result, flip_bits, stored_fingerprint};
 
-/// Numbers of pairs of fingerprint and id in the measured memtables: the capacity of a memtable of the default size,
-/// and ten times this capacity.
+/// Numbers of entries in the measured memtables: about as many as a memtable of the default size can hold, and ten
+/// times as many. An entry is a fingerprint and an id.
 const MEMTABLE_PAIRS: [u64; 2] = [600_000, 6_000_000];
 /// Duration of the measurement of each kind of query, in seconds.
 const QUERY_SECONDS: f64 = 1.0;
 
-/// Measures queries for new fingerprints and for near copies of stored ones, at several distances.
+/// Measures queries at several distances. The queries are new fingerprints, or near copies of stored fingerprints.
 pub(crate) fn measure() -> Result<()> {
     println!("| in the memtable | k | inserts/s, batches of 1000 | us a new one | us near a stored one |");
     println!("|---|---|---|---|---|");

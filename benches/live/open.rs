@@ -1,4 +1,4 @@
-//! Time and memory of opening a store, and of replaying its log.
+//! Measures the time and memory of opening a store, and of replaying its log.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -16,12 +16,12 @@ fn anonymous_mib() -> f64 {
     kib.unwrap_or(0.0) / 1024.0
 }
 
-/// Start of the argument `--opened-as-KIND=PATH`, which a child process gets to open one store. KIND is `Snapshot` or
-/// `Store`.
+/// Start of the argument `--opened-as-KIND=PATH`, with which this program runs as a child process and opens one store.
+/// KIND is `Snapshot` or `Store`.
 pub(crate) const CHILD_ARGUMENT: &str = "--opened-as-";
 
-/// Opens a store, and prints the time in milliseconds and the added memory in MiB. `request` is `Snapshot=PATH`
-/// or `Store=PATH`.
+/// Opens a store. Prints the time in milliseconds, and the growth of anonymous memory in MiB. `request` is
+/// `Snapshot=PATH` or `Store=PATH`.
 pub(crate) fn open_and_report(request: &str) -> Result<()> {
     let (kind, path) = request.split_once('=').ok_or("a path is missing")?;
     let (path, before, start) = (Path::new(path), anonymous_mib(), Instant::now());
@@ -36,7 +36,8 @@ pub(crate) fn open_and_report(request: &str) -> Result<()> {
     Ok(())
 }
 
-/// Runs [`open_and_report`] in a child process, whose memory has no earlier allocations. Returns milliseconds and MiB.
+/// Runs [`open_and_report`] in a child process, which has no memory left over from earlier work. Returns the time in
+/// milliseconds and the growth of memory in MiB. `kind` is `Snapshot` or `Store`.
 fn open_in_child(kind: &str, path: &Path) -> Result<(f64, f64)> {
     let argument = format!("{CHILD_ARGUMENT}{kind}={}", path.display());
     let output = Command::new(std::env::current_exe()?).arg(argument).stderr(Stdio::inherit()).output()?;
@@ -45,7 +46,8 @@ fn open_in_child(kind: &str, path: &Path) -> Result<(f64, f64)> {
     Ok((ms.parse()?, memory.parse()?))
 }
 
-/// Measures opening a loaded store as a snapshot and for writing.
+/// Measures the time and memory of opening a store of `count` fingerprints, once as a [`Snapshot`] and once as a
+/// [`Store`].
 pub(crate) fn measure_open(count: u64) -> Result<()> {
     println!("| {count} stored, in the page cache | what is opened | ms | memory besides the map, MiB |");
     println!("|---|---|---|---|");
@@ -64,7 +66,8 @@ pub(crate) fn measure_open(count: u64) -> Result<()> {
 /// Size of the log to replay, in bytes.
 const LOG_BYTES: u64 = 256 << 20;
 
-/// Measures opening a store whose log has only single inserts.
+/// Measures the time and memory of opening a store that has only a log to replay. Each record of the log has one
+/// insert.
 pub(crate) fn measure_recovery() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("store");

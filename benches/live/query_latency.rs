@@ -1,4 +1,4 @@
-//! Query latency of a live store: for several numbers of segments, and while another thread inserts.
+//! Measures the query latency of a live store, with several numbers of segments, and while another thread inserts.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,15 +10,15 @@ use simstore::{Store, StoreOptions};
 use crate::random::random;
 use crate::{DISTANCE, Result, both_codecs, flip_bits, load_store, new_fingerprint, stored_fingerprint};
 
-/// Duration of each of three measurements of queries, before, during and after inserts, in seconds.
+/// Duration in seconds of each measurement of queries before, during and after inserts.
 const LATENCY_SECONDS: f64 = 10.0;
 /// Duration of a measurement of queries while nothing is written to the store, in seconds.
 const IDLE_SECONDS: f64 = 4.0;
 /// Duration of the measurement of the maximum insert rate, in seconds.
 const TOP_RATE_SECONDS: f64 = 5.0;
 
-/// Inserts new fingerprints until `is_done` returns `true`, at `rate` per second, or at full speed if that is
-/// `None`. Returns the number of inserts.
+/// Inserts new fingerprints until `is_done` returns `true`. `rate` is in inserts per second; `None` means full speed.
+/// The first fingerprint has the index and id `first`. Returns the number of inserts.
 fn insert_until(
     store: &Store<u64>,
     first: u64,
@@ -39,7 +39,8 @@ fn insert_until(
     Ok(inserted)
 }
 
-/// Times queries one by one, and prints a row. Half are near stored fingerprints, half are random.
+/// Times queries one by one for `seconds`, and prints a row with the label `phase`. Half of the queries are near one of
+/// the first `count` stored fingerprints, half are random.
 fn measure_queries(store: &Store<u64>, count: u64, codec: &str, phase: &str, seconds: f64) -> Result<()> {
     let (start, before) = (Instant::now(), store.write_stats());
     let (mut state, mut times, mut matches) = (99, Vec::new(), Vec::new());
@@ -76,8 +77,8 @@ fn print_header(count: u64) {
     println!("|---|---|---|---|---|---|---|---|---|");
 }
 
-/// Measures queries without concurrent writes, in three states of a store: one segment; the same and five smaller
-/// segments, with sizes as flushes and merges leave them; all these and a memtable.
+/// Measures queries without concurrent writes, in three states of a store. First it has one segment. Then five smaller
+/// segments are added, with sizes that flushes and merges would leave. Then the memtable gets fingerprints too.
 pub(crate) fn measure_segments(count: u64) -> Result<()> {
     print_header(count);
     for codec in both_codecs() {
@@ -103,7 +104,7 @@ pub(crate) fn measure_segments(count: u64) -> Result<()> {
     Ok(())
 }
 
-/// Measures queries before, during and after inserts at half the maximum rate.
+/// Measures queries before, during and after inserts by another thread, at half the maximum insert rate.
 pub(crate) fn measure_during_inserts(count: u64, fanout: usize) -> Result<()> {
     print_header(count);
     for codec in both_codecs() {

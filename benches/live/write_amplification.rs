@@ -1,4 +1,5 @@
-//! Write and space amplification: bytes written and stored, relative to the compacted store.
+//! Measures write and space amplification: the bytes written, and the bytes on disk, divided by the size of the
+//! compacted store.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,7 +15,8 @@ fn folder_bytes(folder: &Path) -> u64 {
     entries.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.len()).sum()
 }
 
-/// Inserts `count` fingerprints while a thread samples the folder's size, then compacts the store.
+/// Inserts `count` fingerprints while a thread samples the size of the store's folder, then compacts the store. Prints a
+/// row for each codec.
 pub(crate) fn measure(count: u64, fanout: usize) -> Result<()> {
     println!(
         "| {count} inserted, batches of 1000 | s | flushes | merges | segments | log, bytes each | flushes | merges | compacted store, bytes each | segments written, of it | 1 + log_{fanout}(n / m) | all written, of it | at the end on disk, of it | at most, of it |"

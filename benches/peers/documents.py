@@ -50,7 +50,11 @@ def read_records(path, fields):
 
 
 def copy_documents(path, target, ids, text_field="text", id_field="id", plain_words=False):
-    """Writes the documents to `target` and their original ids to `ids`. Returns counts for the report."""
+    """Writes the documents of the files at `path` to the file `target`, and their original ids to the file `ids`.
+
+    With `plain_words`, texts become lower-case words separated by spaces. Returns counts of documents, of documents without text, and of
+    files in other formats.
+    """
     files, other_files = find_files(path)
     if not files:
         sys.exit(f"{path}: no Parquet or JSON Lines file there")

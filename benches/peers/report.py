@@ -1,4 +1,4 @@
-"""Writes the measured figures as a Markdown table, as JSON, and as a plot."""
+"""Writes the figures of all compared tools as a Markdown table, as JSON, and as a plot."""
 
 import json
 import math
@@ -98,7 +98,7 @@ def describe_pairs(figures):
 
 
 def describe_words(data):
-    """Returns a phrase for the report: how the texts were split into words when the similar pairs were found."""
+    """Returns a phrase for the report. It says how the texts were split into words to find the similar pairs."""
     if data["truth"] == "planted" or data["plain_words"]:
         return "all tools have the same plain words"
     return "words as simstore cuts them, without punctuation, markup and front matter"
@@ -124,7 +124,7 @@ def tick_name(value, maximum):
 
 
 def draw_panel(left, rows, heading, label, get_value, format_value):
-    """Returns the SVG elements of a panel: a horizontal bar for each tool."""
+    """Returns the SVG elements of one panel of the plot, which has a horizontal bar for each tool."""
     values = [None if row["failure"] else get_value(row) for row in rows]
     maximum = 100 if heading == "Similar pairs found" else max([value for value in values if value], default=1)
     height = ROW_HEIGHT * len(rows)

@@ -34,7 +34,7 @@ class Score:
 
 
 class Truth:
-    """Documents 0 to `count - 1`, and their similar pairs; `pairs` is None if they are unknown."""
+    """The similar pairs of a corpus with the documents 0 to `count - 1`. `pairs` is None if the similar pairs are unknown."""
 
     def __init__(self, count, pairs):
         self.count = count
@@ -45,11 +45,14 @@ class Truth:
             self.similar.setdefault(b, set()).add(a)
 
     def exact_score(self):
-        """Returns the score of an exact comparison: in order, each document is removed if an earlier kept document is similar."""
+        """Returns the score of an exact comparison.
+
+        It visits the documents in order, and removes a document if an earlier kept document is similar.
+        """
         return self.score(set(range(self.count)) - removed_by_stars(self.count, self.similar))
 
     def score(self, kept):
-        """Returns the score of a list of kept documents. Raises ValueError if one of them is not a document of the corpus."""
+        """Returns the score of a list of kept documents. Raises ValueError if the corpus does not have one of these documents."""
         kept = set(kept)
         unknown = [document for document in kept if not 0 <= document < self.count]
         if unknown:
@@ -74,7 +77,10 @@ def share(part, whole):
 
 
 def read_pairs(path, similarity):
-    """Yields the pairs with at least this similarity. A line has two document numbers and their similarity, separated by tabs."""
+    """Yields the pairs of a file with at least this similarity, as (a, b).
+
+    A line of the file has two document numbers and their similarity, separated by tabs.
+    """
     with open(path, encoding="utf-8") as lines:
         for line in lines:
             a, b, similar = line.rstrip("\n").split("\t")
@@ -83,7 +89,7 @@ def read_pairs(path, similarity):
 
 
 def read_kept(path):
-    """Returns the set of document numbers in a file with one number a line."""
+    """Returns the set of kept documents, from a file that has one document number per line."""
     with open(path, encoding="utf-8") as lines:
         return {int(line) for line in lines}
 
@@ -96,7 +102,7 @@ def planted_pairs(corpus, similarity):
 
 
 def sibling_pairs(corpus, pairs, similarity):
-    """Yields the similar pairs among copies of the same original, which `pairs` lists as (original, copy)."""
+    """Yields the similar pairs of two copies of the same original. `pairs` has the copies, as (original, copy)."""
     families = {}
     for original, copy in pairs:
         families.setdefault(original, []).append(copy)

@@ -35,7 +35,7 @@ MIB = 1 << 20
 
 
 class Bench:
-    """A corpus in the output folder, its similar pairs, and the runs of the tools on it."""
+    """Runs the tools on one corpus in the output folder, and compares their results with the similar pairs of the corpus."""
 
     def __init__(self, arguments):
         self.arguments = arguments
@@ -82,13 +82,16 @@ class Bench:
         return read_pairs(path, self.arguments.similar)
 
     def exact_row(self):
-        """Returns the row of an exact comparison, or None if the similar pairs are unknown."""
+        """Returns the table row of an exact comparison (`Truth.exact_score`), or None if the similar pairs are unknown."""
         if self.truth.pairs is None:
             return None
         return {"title": "exact comparison", "failure": None, **self.truth.exact_score().as_dict()}
 
     def tool_row(self, name):
-        """Runs a tool. Returns its row: the medians of its runs, and the score of the last run."""
+        """Runs a tool several times. Returns its table row: the medians of the runs, and the score of the last run.
+
+        If a run fails, the row has the reason instead.
+        """
         tool, arguments = TOOLS[name], self.arguments
         title = f"{tool.package} {self.setup.version(name)}"
         if name == "rensa-32-bands":

@@ -1,4 +1,4 @@
-"""Names, versions and commands of the tools; builds and installs them."""
+"""Names, versions and commands of the compared tools; builds and installs the tools."""
 
 import json
 import os
@@ -166,7 +166,10 @@ def read_lines(path):
 
 
 def copy_corpus(setup, data, corpus, ids, text_field, id_field, plain_words):
-    """Copies the input files to one corpus by running documents.py in the environment, which can read Parquet. Returns its counts."""
+    """Copies the input files to one corpus. Returns the counts of the copy.
+
+    Runs documents.py in the Python environment of the tools, which can read Parquet.
+    """
     script = str(Path(__file__).with_name("documents.py"))
     command = [setup.python, script, data, "--output", corpus, "--ids", ids, "--text-field", text_field, "--id-field", id_field]
     result = subprocess.run([*command, *["--plain-words"] * plain_words], stdout=subprocess.PIPE, text=True)

@@ -56,7 +56,10 @@ def run_pypi(corpus, distance, output):
 
 
 def run_rensa(corpus, _distance, output):
-    """Calls rensa's deduplicator as its documentation shows, with a Jaccard similarity of words of 0.8. Writes removed documents."""
+    """Calls rensa's deduplicator as its documentation shows. Writes the ids of the removed documents to `output`.
+
+    A document is removed if the Jaccard similarity of its words to those of a kept document is at least 0.8.
+    """
     from rensa import RMinHashDeduplicator
 
     deduplicator = RMinHashDeduplicator(threshold=0.8, num_perm=128, use_lsh=True)

@@ -102,7 +102,7 @@ def recall(index, fingerprints, queries, distance):
 
 
 def measure(name, folder, count, distance, seconds, checked_queries):
-    """Measures an index. Returns the cells of its row after the name."""
+    """Measures an index. Returns the cells of its table row, without the first cell, which has the name."""
     faiss.omp_set_num_threads(1)
     fingerprints = numpy.memmap(folder / f"fingerprints-{count}.u64", dtype="<u8", mode="r")
     warm_up_queries, single_queries, batch_queries = (
@@ -146,7 +146,7 @@ def child_main(pipe, arguments):
 
 
 def measure_in_process(arguments):
-    """Runs `measure` in a separate process. Returns its cells, or a cell with the error."""
+    """Runs `measure` in a separate process. Returns the same cells, or a cell with the error and empty cells."""
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=child_main, args=(sender, arguments))

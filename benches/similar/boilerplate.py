@@ -34,8 +34,8 @@ FRAME_WORDS, ARTICLE_WORDS, GENERATED_PAGES = 340, 35, 40
 class MainText(html.parser.HTMLParser):
     """Collects the main text of a page.
 
-    With an `attribute`, this is the text inside the elements whose attribute has the value `values`. If `attribute` is None,
-    this is the text outside the elements that have a class in `values`.
+    If `attribute` names an attribute, the main text is inside the elements whose attribute of this name equals the string `values`.
+    If `attribute` is None, the main text is outside the elements whose attribute `class` is in the list `values`.
     """
 
     def __init__(self, attribute, values):
@@ -71,7 +71,7 @@ class MainText(html.parser.HTMLParser):
 
 
 def removed_ids(program, documents, threshold, *options):
-    """Returns the ids of the removed documents, and the entry `boilerplate` of the JSON summary (None if it is missing)."""
+    """Runs `simstore dedup`. Returns the ids of the removed documents, and the entry `boilerplate` of the JSON summary or None."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "pages.jsonl")
         path.write_text("\n".join(json.dumps({"id": key, "text": text}) for key, text in documents))
@@ -83,7 +83,7 @@ def removed_ids(program, documents, threshold, *options):
 
 
 def distinct_word_counts(program, texts, profile):
-    """Returns the number of distinct words of each text."""
+    """Returns the number of distinct words of each text, with the words of the profile."""
     counts = []
     for _, text in texts:
         command = [program, "fingerprint", "-", "--format", "text", "--json", "--profile", profile]
@@ -93,7 +93,7 @@ def distinct_word_counts(program, texts, profile):
 
 
 def read_pages(folder, attribute, values):
-    """Returns up to MAX_PAGES pages as (path, HTML, main text)."""
+    """Returns up to MAX_PAGES pages of a folder as (path, HTML, main text). `attribute` and `values` are those of MainText."""
     pages = []
     for path in sorted(Path(folder).rglob("*.html")):
         page = path.read_text(errors="replace")
@@ -107,7 +107,10 @@ def read_pages(folder, attribute, values):
 
 
 def generated_pages(element):
-    """Yields pages as (name, HTML, article text). All pages have the same navigation in `element`, and each page has its own article."""
+    """Yields pages as (name, HTML, article text).
+
+    All pages have the same navigation, in an HTML element with the name `element`. Each page has its own article.
+    """
 
     def word(index):
         return f"word{index * 2654435761 % 9973}"

@@ -41,7 +41,7 @@ TEXT_TOOLS = {"rensa-texts", "simstore-frame", "text-dedup-simhash"}
 
 
 class Truth:
-    """The documents of a corpus, by position, and their similar pairs according to brute force."""
+    """The similar pairs of a corpus, as found by brute force. A document is identified by its position in the corpus."""
 
     def __init__(self, shingles, pairs, similarity):
         with open(shingles, encoding="utf-8") as lines:
@@ -61,7 +61,7 @@ class Truth:
         return b in self.similar.get(a, ())
 
     def exact_kept_count(self):
-        """Returns the number of documents that an exact comparison keeps."""
+        """Returns the number of documents that remain if each document similar to an earlier kept document is removed."""
         return len(self.positions) - len(removed_by_stars(len(self.positions), self.similar))
 
     def score(self, kind, reported, removed=None):
@@ -101,7 +101,10 @@ def share(part, whole):
 
 
 def removed_by_stars(count, similar):
-    """Returns the removed documents: in order, each document is removed if an earlier similar document was kept."""
+    """Returns the documents that an exact comparison removes.
+
+    The documents 0 to `count - 1` are visited in order. A document is removed if an earlier similar document was kept.
+    """
     removed = set()
     for position in range(count):
         if any(other < position and other not in removed for other in similar.get(position, ())):
@@ -115,7 +118,7 @@ def median_figures(command, runs):
 
 
 def read_columns(path, header=False, columns=None):
-    """Returns the first `columns` fields of each line of a tab-separated file, or all fields."""
+    """Returns the first `columns` fields of each line of a tab-separated file, or all fields if `columns` is None."""
     with open(path, encoding="utf-8") as lines:
         if header:
             next(lines)
@@ -134,7 +137,7 @@ def write_union(sources, path):
 
 
 class Bench:
-    """The tools, the corpora, and a folder for files that later runs reuse."""
+    """Measures the tools on the corpora. Its folder has files that later runs reuse."""
 
     def __init__(self, arguments):
         self.arguments = arguments
@@ -145,7 +148,10 @@ class Bench:
         return os.path.join(self.folder, corpus.replace("/", "-").replace(" ", "-") + ending)
 
     def prepare(self, name):
-        """Returns the paths of the corpus, of its shingles, and of its pairs with a similarity of at least 0.7."""
+        """Returns the paths of the corpus, of its shingles, and of its pairs with a similarity of at least 0.7.
+
+        Makes the files unless they exist.
+        """
         sources = [os.path.join(self.arguments.data, source) for source in CORPORA[name]]
         corpus = sources[0]
         if len(sources) > 1:
@@ -160,7 +166,7 @@ class Bench:
         return corpus, shingles, pairs
 
     def run_simstore(self, corpus, similarity, runs):
-        """Runs simstore once with `--pairs` and once with `--output`. Returns the figures of both runs, the pairs and the kept ids."""
+        """Measures simstore with `--pairs` and with `--output`. Returns the figures of both commands, the pairs and the kept ids."""
         pairs_path, kept_path = self.path("simstore", ".tsv"), self.path("simstore", ".jsonl")
         dedup = [self.arguments.simstore, "dedup", "--quiet", "--similar", str(similarity)]
         figures = median_figures([*dedup, "--pairs", pairs_path, corpus], runs)

@@ -23,7 +23,7 @@ PAGE_COUNT = 400
 
 
 def read_messages(folder, language):
-    """Returns the messages of a language by key."""
+    """Returns the translated messages of a language by their keys."""
     messages = {}
     for path in sorted(Path(folder).rglob(f"i18n/**/{language}.json")):
         texts = json.loads(path.read_text())

@@ -49,7 +49,7 @@ def run_limited(command, folder=None, timeout=None, limit=None, log=None):
 
 
 def proportional_memory(root):
-    """Returns the memory of a process and its descendants, in bytes. Shared memory counts once."""
+    """Returns the memory of the process `root` and its descendants, in bytes. Memory that they share counts once."""
     children = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -141,7 +141,7 @@ def measure(command, folder=None, timeout=None, limit=None, log=None):
 
 
 def failure_reason(code, log):
-    """Returns the exit code or the signal, with the last line of the error messages."""
+    """Describes a failure as text: the exit code or the signal, and the last line of the error messages in the file `log`."""
     exit_status = f"exit code {code}" if code > 0 else f"signal {signal.Signals(-code).name}"
     lines = []
     if log is not None:

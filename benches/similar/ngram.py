@@ -40,7 +40,7 @@ MARKUP = re.compile(r"<!--.*?-->|</?[a-zA-Z!?][^<>]*>|&#?\w{1,32};|\]\([^)\n]*\)
 
 
 def clean(text):
-    """Removes front matter and markup, and normalizes to NFKC in lower case."""
+    """Returns the text without front matter and markup, in lower case, normalized to NFKC."""
     if text.startswith("---"):
         end = text.find("\n---", 3)
         text = text[text.find("\n", end + 1) + 1 :] if end >= 0 else text
@@ -90,7 +90,7 @@ def read_json_lines(path):
 
 
 def read_revisions(path, random_source):
-    """Returns pairs of revisions that differ: (old tokens, new tokens, (old cleaned text, new cleaned text))."""
+    """Returns revisions of pages whose texts differ, as (old tokens, new tokens, (old cleaned text, new cleaned text))."""
     rows = list(read_json_lines(path))
     random_source.shuffle(rows)
     revisions = []
@@ -114,7 +114,10 @@ def median(values):
 
 
 def split_into_words(words):
-    """Groups tokens into words. A word is one token of a spaced script, or about HAN_PER_WORD successive unspaced characters."""
+    """Groups tokens into words, and returns the list of tokens of each word.
+
+    A word is one token of a script with spaces, or about HAN_PER_WORD successive characters of a script without spaces.
+    """
     result, start, pending = [], 0, 0.0
     while start < len(words):
         length = 1
@@ -132,7 +135,7 @@ def split_into_words(words):
 
 
 def replace_words(words, share, replacements, random_source):
-    """Replaces each word with probability `share` by a random one of `replacements`."""
+    """Returns the tokens after each word was replaced, with probability `share`, by a random word of `replacements`."""
     new = []
     for unit in split_into_words(words):
         new += random_source.choice(replacements) if random_source.random() < share else unit
@@ -140,10 +143,10 @@ def replace_words(words, share, replacements, random_source):
 
 
 def transplant_edits(edits, words, replacements, random_source):
-    """Applies the edits of an English text to a Chinese text, at the same word positions.
+    """Applies the edits between two English revisions to a Chinese text, at the same word positions.
 
-    Takes as many words from the start of the Chinese text as the English text has. Returns (tokens before the edits, tokens after
-    the edits), or None if the Chinese text has too few words.
+    The Chinese text is first cut to the number of words of the old English revision. Inserted words are from `replacements`. Returns
+    (tokens before the edits, tokens after the edits), or None if the Chinese text has too few words.
     """
     length = edits[-1][2]
     words = split_into_words(words)[:length]
@@ -268,9 +271,9 @@ def main():
 
 
 def print_separation(title, sets, random_source):
-    """Prints how well thresholds separate revisions from random pairs of pages.
+    """Prints a table that shows how well a similarity threshold separates pairs of revisions from random pairs of texts.
 
-    `sets` has a tuple (label, pairs of revisions, texts for the random pairs, n) for each row of the table.
+    `sets` has a tuple for each row of the table: (label, pairs of revisions, tokens of each text for the random pairs, n).
     """
     print(f"\nRevisions and random pairs: {title}\n")
     print_row("", ["pairs", "revisions >= 0.8", "random pairs", "random, mean", "99.9%", ">= 0.5", ">= 0.8", "revisions above the 99.9%"])

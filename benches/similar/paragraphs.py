@@ -3,8 +3,8 @@
 
     python3 benches/similar/paragraphs.py ../shared/data > paragraphs.jsonl
 
-A pair has the old and the new version of a revised paragraph. Other pairs have the same paragraph of another page twice: they add
-texts from which `evaluate` makes random pairs. No paragraph is in two pairs. The seed is fixed.
+Some pairs have the old and the new version of a revised paragraph. The other pairs have twice the same paragraph of some other page:
+they only add texts from which `evaluate` makes random pairs. No paragraph is in two pairs. The seed is fixed.
 """
 
 import random
@@ -26,7 +26,7 @@ from ngram import (
 
 
 def read_paragraphs(text):
-    """Yields (tokens, paragraph) for paragraphs with 20 to 100 tokens, at least half of them unspaced characters."""
+    """Yields (tokens, paragraph) for each paragraph of 20 to 100 tokens, if at least half of them are from scripts without spaces."""
     for paragraph in text.split("\n"):
         words = tuple(tokenize(paragraph)[:MAX_TOKENS])
         if 20 <= len(words) <= 100 and sum(map(is_unspaced, words)) * 2 >= len(words):

@@ -31,7 +31,7 @@ def wilson_interval(found, count):
 
 
 def read_planted_pairs(path):
-    """Returns {(original, copy): similarity}; documents are identified by their numbers."""
+    """Reads a corpus of `benches/synth`. Returns {(original, copy): similarity}, with the ids of the documents."""
     copies = {}
     with open(path, encoding="utf-8") as lines:
         for line in lines:
@@ -42,13 +42,13 @@ def read_planted_pairs(path):
 
 
 def similarity_bins(threshold):
-    """Returns ranges of similarity: one below the threshold, the others from the threshold to 1."""
+    """Returns ranges of similarity as (start, end): one below the threshold, the others from the threshold to 1."""
     edges = [threshold, *(edge for edge in SIMILARITY_EDGES if edge > threshold)]
     return [(0, threshold), *zip(edges, edges[1:])]
 
 
 def find_planted_pairs(path, copies, header):
-    """Returns the planted pairs among the pairs of a file, and the number of all pairs in the file."""
+    """Reads the pairs of ids that a tool found. Returns the set of pairs that are in `copies`, and the number of all pairs."""
     found, total = set(), 0
     with open(path, encoding="utf-8") as lines:
         if header:
@@ -63,7 +63,7 @@ def find_planted_pairs(path, copies, header):
 
 
 def print_table(copies, found, similar):
-    """Prints the recall for each range of similarity."""
+    """Prints the share of planted pairs that were found, for each range of similarity. `similar` is the threshold."""
     print("| similarity | copies | found | recall | 95% |")
     print("|---|---|---|---|---|")
     for lower, upper in [(similar, 1.0), *similarity_bins(similar)]:

@@ -56,7 +56,7 @@ MULTIPLIERS, ADDENDS = CONSTANTS[8:].astype(np.uint32) | np.uint32(1), (CONSTANT
 
 
 def signature(members):
-    """Returns the signature of a set as Booleans, in the shape BANDS x BAND_BITS."""
+    """Returns the signature of a set of 64-bit hashes as Booleans, in the shape BANDS x BAND_BITS."""
     words = mix_bits(members + U64(GOLDEN))
     minima, is_filled = np.zeros(SIGNATURE_BITS, np.uint32), np.zeros(SIGNATURE_BITS, bool)
     for index in range(4):
@@ -82,7 +82,10 @@ def simhash(members):
 
 
 def measured_recall(similarity, random):
-    """Returns the exact similarity of the random sets, which is near `similarity`, and the measured recall of each setting."""
+    """Measures the recall of pairs of random sets. Returns their exact similarity, and a list: the recall with each entry of SETTINGS.
+
+    The exact similarity is near `similarity`.
+    """
     shared = round(2 * similarity / (1 + similarity) * SET_SIZE)
     counts = [0] * len(SETTINGS)
     for _ in range(TRIALS):

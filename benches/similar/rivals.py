@@ -47,7 +47,7 @@ def read_corpus(path):
 
 
 def batch_documents(documents):
-    """Yields (names, sets of shingles) of up to BATCH_DOCUMENTS documents at a time."""
+    """Yields batches of up to BATCH_DOCUMENTS documents, each as (list of ids, list of shingle sets)."""
     names, sets = [], []
     for name, shingles in documents:
         names.append(name)
@@ -59,7 +59,7 @@ def batch_documents(documents):
 
 
 def rensa(path, similarity, read_documents=read_shingles):
-    """Yields the pairs that share one of 32 bands and whose estimated similarity is at least the threshold."""
+    """Yields the pairs that rensa's index with 32 bands finds and whose estimated similarity is at least the threshold."""
     from rensa import RMinHash, RMinHashLSH
 
     index = RMinHashLSH(threshold=similarity, num_perm=PERMUTATIONS, num_bands=32)
@@ -80,7 +80,7 @@ def rensa_texts(path, similarity):
 
 
 def rensa_stars(path, similarity):
-    """Yields the documents that rensa's deduplicator removes. It is called as its documentation shows."""
+    """Yields the ids of the documents that rensa's deduplicator removes. The calls follow rensa's documentation."""
     from rensa import RMinHashDeduplicator
 
     deduplicator = RMinHashDeduplicator(threshold=similarity, num_perm=PERMUTATIONS, use_lsh=True)
@@ -91,7 +91,7 @@ def rensa_stars(path, similarity):
 
 
 def rensa_kept(path, similarity, bands=None):
-    """Yields the documents of a corpus that rensa's deduplicator keeps. If `bands` is None, rensa chooses the number of bands."""
+    """Yields the ids of the documents that rensa's deduplicator keeps. If `bands` is None, rensa chooses the number of bands."""
     from rensa import RMinHashDeduplicator
 
     settings = {"num_perm": PERMUTATIONS, "use_lsh": True, "num_bands": bands}
@@ -129,7 +129,7 @@ def datasketch(path, similarity):
 
 
 def datasketch_kept(path, similarity):
-    """Yields the kept documents of a corpus: a document is kept, and added to the index, if the index has no similar document."""
+    """Yields the ids of the kept documents. A document is kept, and added to datasketch's index, if the index has no similar document."""
     from datasketch import MinHash, MinHashLSH
 
     index = MinHashLSH(threshold=similarity, num_perm=PERMUTATIONS)
@@ -190,7 +190,7 @@ def text_dedup_minhash(path, similarity):
 
 
 def text_dedup_kept(path, similarity):
-    """Yields the documents in the output of text-dedup's MinHash. text-dedup splits the texts into words itself."""
+    """Yields the ids of the documents that text-dedup's MinHash keeps. text-dedup splits the texts into words itself."""
     from datasets import load_from_disk
 
     with run_text_dedup(path, "minhash", *minhash_arguments(similarity), "--ngram", "3") as output:
@@ -202,7 +202,7 @@ def text_dedup_simhash(path, _similarity):
 
 
 def pypi_simhash(path, _similarity):
-    """Yields the pairs of ids that simhash's index finds: their fingerprints are within 3 bits."""
+    """Yields the pairs of ids that the index of the package simhash finds, because their fingerprints are within 3 bits."""
     import logging
 
     from simhash import Simhash, SimhashIndex
@@ -218,7 +218,7 @@ def pypi_simhash(path, _similarity):
 
 
 def simstore_frame(path, similarity):
-    """Yields the pairs of ids that `simstore.dedup` finds in a pandas frame."""
+    """Reads the corpus into a pandas frame. Yields the pairs of ids that `simstore.dedup` finds in this frame."""
     import pandas
 
     import simstore

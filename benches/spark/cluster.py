@@ -30,7 +30,7 @@ def _read_processes():
 
 
 def _proportional_memory(pid):
-    """Returns the memory of a process in bytes; each shared page counts in part. Returns 0 if the process has ended."""
+    """Returns the memory of a process in bytes, or 0 if the process has ended. A page shared by n processes counts 1/n."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError, StopIteration):
         with open(f"/proc/{pid}/smaps_rollup", encoding="utf-8") as file:
             return next(int(line.split()[1]) for line in file if line.startswith("Pss:")) * 1024
@@ -142,7 +142,10 @@ class Cluster:
 
     @contextlib.contextmanager
     def measured(self, name):
-        """Assigns the jobs of the `with` block to the group `name`. Gives a `UsageMonitor`, which also has `seconds` after the block."""
+        """Assigns the jobs of a `with` block to the job group `name`, and measures them.
+
+        The value of the `with` statement is a `UsageMonitor`. After the block, the monitor has the duration `seconds` too.
+        """
         monitor = UsageMonitor()
         self.spark.sparkContext.setJobGroup(name, name)
         monitor.start()

@@ -50,7 +50,10 @@ def _read_metric(metrics, path):
 
 
 class Stage:
-    """An attempt of a stage. `sums` has its figures, summed over the successful tasks. `failed` is the number of failed tasks."""
+    """One attempt of Spark to run a stage.
+
+    `sums` has figures by name, each summed over the successful tasks. `failed` is the number of failed tasks.
+    """
 
     def __init__(self, number, name):
         self.number = number

@@ -20,7 +20,10 @@ FILE_ROWS = 1_000_000
 
 
 def flip_bits(fingerprints, flips, random):
-    """Flips random bits: `flips` has the number of flips of each fingerprint. A flip can undo an earlier one."""
+    """Returns the fingerprints with random bits flipped.
+
+    `flips` has the number of flips of each fingerprint. A flip can undo an earlier flip.
+    """
     result = fingerprints.copy()
     for flip in range(int(flips.max(initial=0))):
         bits = random.integers(0, 64, len(result), dtype=np.uint64)

@@ -57,7 +57,10 @@ def local_clusters(folder, output, distance):
 
 
 def read_pairs(output):
-    """Returns ([keys, distances], number of pairs as text), in the order of the keys. A key is a * 2^32 + b."""
+    """Reads the pairs (a, b, distance) of a Parquet file. Returns ([keys, distances], number of pairs as text).
+
+    The key of a pair is a * 2^32 + b. The keys ascend.
+    """
     table = pyarrow.parquet.read_table(output)
     names = ("a", "b") if "a" in table.column_names else ("id_a", "id_b")
     a, b = (table[name].to_numpy().astype(np.uint64) for name in names)
@@ -68,7 +71,10 @@ def read_pairs(output):
 
 
 def read_clusters(output):
-    """Returns ([ids, first id of the cluster], number of clusters as text), for rows in a cluster of two or more."""
+    """Reads the clusters of a Parquet file. Returns ([ids, first ids], number of clusters as text).
+
+    Each id of a cluster of two or more is in `ids`, in ascending order, and the smallest id of its cluster is in `first ids`.
+    """
     table = pyarrow.parquet.read_table(output)
     labels = np.asarray(table["cluster"].to_numpy())
     ids = np.asarray(table["id"].to_numpy()) if "id" in table.column_names else np.arange(len(labels))
@@ -98,7 +104,7 @@ OPERATIONS = {
 
 
 def run(arguments):
-    """Runs the operation in this process, on one machine or on Spark, and writes the figures to a file."""
+    """Runs near_pairs or clusters, on this machine alone or on Spark, and writes the figures to a file."""
     _, _, local_function, spark_function, _ = OPERATIONS[arguments.what[0]]
     start = time.perf_counter()
     if arguments.run == "local":
@@ -111,7 +117,7 @@ def run(arguments):
 
 
 def run_spark(query, arguments):
-    """Runs the query on a new Spark cluster, from Parquet to Parquet. Returns its figures."""
+    """Runs the function `query` on a new Spark cluster, from Parquet to Parquet. Returns its figures."""
     from cluster import Cluster
 
     settings = dict(setting.split("=", 1) for setting in arguments.set)
@@ -136,7 +142,7 @@ def run_spark(query, arguments):
 
 
 def measure(operation, count, arguments):
-    """Runs the operation on one machine and on Spark.
+    """Runs `operation`, near_pairs or clusters, on one machine and on Spark.
 
     Returns (local figures, Spark figures, number of results as text, whether the results are equal).
     """

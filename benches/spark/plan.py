@@ -7,8 +7,9 @@
     venv/bin/python benches/spark/plan.py                         print the plan from plan.tsv
     venv/bin/python benches/spark/plan.py --count 1000M --executors 10 20
 
-One part of a large set fits on this machine: `--measure` generates as many random fingerprints as the part has, all with the same bits of
-the part, and joins them. So the rate of the join is measured at the real size, not extrapolated from smaller sets.
+near_pairs splits a set into parts, once for each of four tables, and joins each part on its own. The fingerprints of a part are equal in
+some bits. One part of a large set fits on this machine, so `--measure` generates the random fingerprints of one part and joins them. The
+rate of the join is thus measured at the real size, not extrapolated from smaller sets.
 
 The cost of all stages except the join is linear in the rows. The stage `joined` has a linear cost too, besides its native join: so measure
 the native join also at the size of LOG, for example with `--measure 50M:16`. The time of a stage is the run time of its tasks, which is
@@ -56,16 +57,16 @@ def read_rates():
 
 
 def add_rates(new_rates):
-    """Adds rates to plan.tsv, or replaces them."""
+    """Adds rates to plan.tsv. A new rate replaces a stored rate with the same key (kind, name)."""
     rates = read_rates() | new_rates
     lines = ["\t".join([*key, *(f"{value:.4g}" for value in values)]) for key, values in rates.items()]
     RATES_PATH.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def store_log_rates(log, rows, processor):
-    """Reads the rates of the stages of `near_pairs` from an event log, and stores them.
+    """Reads the rates of the stages of `near_pairs` from an event log, and stores the rates in plan.tsv.
 
-    These stages are recognized by an operator that passes Arrow batches to Python.
+    The log can have other stages. The stages of `near_pairs` are those with an operator that passes Arrow batches to Python.
     """
     stages = events.read_groups(log)["join"].stages
     python_stages = [stage for stage in stages if "InArrow" in stage.name]
@@ -107,7 +108,10 @@ def choose_parts(count, executors):
 
 
 def nearest_join_rate(rates, count, parts):
-    """Returns the cost of the join for each fingerprint, in microseconds of one core, as measured at the size nearest to this one."""
+    """Returns the cost of the join per fingerprint, in microseconds of one core.
+
+    The cost is a measured rate: the one whose numbers of fingerprints and parts are nearest to `count` and `parts`.
+    """
     sizes = {tuple(map(inputs.parse_number, name.split(":"))): values[0] for (kind, name), values in rates.items() if kind == "join"}
     if not sizes:
         raise SystemExit(f"the rate of the join is not known: --measure {count}:{parts}")
@@ -120,7 +124,10 @@ def stage_rates(rates):
 
 
 def plan_stages(rates, count, executors):
-    """Returns (parts, [(stage, seconds by resource, limiting resource)], total seconds, bytes over the network)."""
+    """Plans near_pairs of `count` fingerprints on a number of executors.
+
+    Returns (number of parts, [(stage, seconds by resource, limiting resource)], total seconds, bytes over the network).
+    """
     cores, parts = EXECUTOR_CORES * executors, choose_parts(count, executors)
     (measured_rows,) = rates["rows", "log"]
     extra_microseconds = nearest_join_rate(rates, count, parts) - nearest_join_rate(rates, measured_rows, 1)
@@ -170,7 +177,10 @@ def print_plan(count, executor_counts):
 
 
 def random_part(parts, table, count, seed=16):
-    """Returns `count` random fingerprints of the first part of a table, as a packed Arrow array."""
+    """Returns `count` random fingerprints that all belong to the first part of a table.
+
+    The result is an Arrow array with one binary value, in which each fingerprint has 8 bytes.
+    """
     import pyarrow
 
     random = np.random.default_rng(seed)
@@ -192,9 +202,9 @@ def read_memory(name):
 
 
 def join_part(parts, table, count):
-    """Joins a random part. Returns (CPU seconds a million fingerprints, bytes of memory a fingerprint, pairs).
+    """Joins the fingerprints of `random_part`. Returns (CPU seconds a million fingerprints, bytes of memory a fingerprint, pairs).
 
-    Runs in a separate process, so that the peak memory is that of the join.
+    The caller runs this in a separate process, so that the peak memory is that of the join.
     """
     import pyarrow
 

@@ -94,7 +94,7 @@ def read_rows(spark, arguments):
 
 
 def run_spark_tool(arguments):
-    """Runs a Spark tool. Returns its figures, and its pairs as `a * 2^32 + b`."""
+    """Runs a Spark tool. Returns its figures, and an array of its pairs: the pair of the ids a and b is a * 2^32 + b."""
     from cluster import Cluster
 
     with Cluster(memory=arguments.memory) as cluster:
@@ -111,7 +111,10 @@ def run_spark_tool(arguments):
 
 
 def run_self_join(arguments):
-    """Runs the self-join on one machine, without Spark. Returns its figures, and its pairs as `a * 2^32 + b`."""
+    """Runs `simstore.self_join`, without Spark.
+
+    Returns its figures, and an array of its pairs: the pair of the ids a and b is a * 2^32 + b.
+    """
     import simstore
 
     fingerprints = inputs.read_fingerprints(arguments.folder)
@@ -129,7 +132,10 @@ def run_tool(arguments):
 
 
 def measure_row(label, tool, folder, count, arguments, truth=None):
-    """Measures a tool and prints its row of the table. Returns the pairs, or None if the tool fails or exceeds the timeout."""
+    """Measures a tool in a separate process and prints its table row.
+
+    Returns the pairs that the tool found, or None if the tool fails or exceeds the timeout.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         output = os.path.join(scratch, "pairs.npy")
         command = [sys.executable, __file__, arguments.what, folder, "--run", tool, "--output", output, "--memory", str(arguments.memory)]

@@ -1,4 +1,4 @@
-//! Arbitrary bytes as the only block of a table with a valid header.
+//! Fuzz target: reads a table with a valid header, whose only block has arbitrary bytes.
 
 #![no_main]
 

@@ -1,4 +1,5 @@
-//! Arbitrary bytes as a file of documents and of fingerprints, with each known extension.
+//! Fuzz target: reads arbitrary bytes as a file of documents, and as a file of fingerprints. The file name has one of the
+//! known extensions or an unknown one.
 
 #![no_main]
 

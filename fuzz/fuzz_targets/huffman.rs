@@ -1,4 +1,5 @@
-//! Arbitrary code lengths in the header of a table whose blocks were written with another code.
+//! Fuzz target: reads a table whose header has arbitrary code lengths of a Huffman code. The blocks were written with
+//! another code.
 
 #![no_main]
 
@@ -9,8 +10,8 @@ mod tables;
 
 const MAX_CODE_BITS: u8 = 12;
 
-/// Writes the code lengths of a complete code (Kraft sum 1) to `lengths`. Takes each wanted length that still fits, then adds
-/// the lengths that make the code complete.
+/// Writes the code lengths of a complete code (Kraft sum 1) to `lengths`, which must be all 0. First takes each length of
+/// `wanted` that still fits. Then adds the lengths that make the code complete.
 fn complete(wanted: &[u8], lengths: &mut [u8]) {
     let mut free = 1_u32 << MAX_CODE_BITS;
     let symbols = lengths.len();

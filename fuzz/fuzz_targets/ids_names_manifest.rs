@@ -1,4 +1,5 @@
-//! A store with one file (ids, names, notes or manifest) replaced by arbitrary bytes with valid magic, version and checksums.
+//! Fuzz target: replaces one file of a store (ids, names, notes or manifest) by arbitrary bytes with valid magic, version
+//! and checksums, and reads the store.
 
 #![no_main]
 

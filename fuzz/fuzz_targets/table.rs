@@ -1,4 +1,4 @@
-//! A table file of arbitrary bytes, with valid magic, version and checksums.
+//! Fuzz target: reads a table file of arbitrary bytes, except that its magic, version and checksums are valid.
 
 #![no_main]
 

@@ -123,7 +123,7 @@ def practice_report(text):
 
 
 class Yanyiwu:
-    """Runs the program made from yanyiwu.cpp. The environment variable YANYIWU has its command."""
+    """Computes fingerprints with the program made from yanyiwu.cpp. The environment variable YANYIWU has the command of the program."""
 
     def __init__(self):
         command = shlex.split(os.environ["YANYIWU"])
@@ -164,7 +164,10 @@ ADVERSARIAL = [
 
 
 def assigned_blocks():
-    """Yields ranges (first, last) of up to 64 assigned characters, without large scripts whose characters all have the same properties."""
+    """Yields ranges (first, last) of up to 64 successive assigned characters.
+
+    Leaves out large blocks, such as Hangul, in which all characters have the same properties.
+    """
     alike = [(0x3400, 0x4DC0), (0x4E00, 0xA000), (0xAC00, 0xD7A4), (0xD800, 0xF900), (0x12000, 0x14647), (0x17000, 0x18D09)]
     alike += [(0x16800, 0x16A39), (0x1B170, 0x1B2FC), (0x20000, 0x110000)]
     first = None

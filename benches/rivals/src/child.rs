@@ -14,7 +14,7 @@ use crate::measure::{self, QueryJob, QueryRow};
 pub(crate) enum Request {
     /// Builds an index and measures its queries.
     Query(QueryJob),
-    /// Measures a self-join.
+    /// Runs and measures a self-join.
     Join(JoinJob),
 }
 

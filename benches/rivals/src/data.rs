@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::random::random;
 
-/// Increment of SplitMix64's state for each number. The state of number `i` is the seed plus `i` increments, so any number
-/// is generated without the previous ones.
+/// Increment of SplitMix64's state for each random number. The state of number `i` is the seed plus `i` increments, so any
+/// number can be generated without the previous ones.
 const SPLITMIX_INCREMENT: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Seed of the random fingerprints.
 const SEED: u64 = 1;
@@ -62,7 +62,7 @@ impl FingerprintSource {
         Ok(SourceIter { reader, remaining: count })
     }
 
-    /// Returns the fingerprints at the positions.
+    /// Returns the fingerprints at the given positions of the source.
     pub(crate) fn get_all(&self, positions: impl Iterator<Item = u64>) -> Result<Vec<u64>> {
         match self {
             FingerprintSource::Random => Ok(positions
@@ -124,20 +124,21 @@ impl Iterator for SourceIter {
 
 impl ExactSizeIterator for SourceIter {}
 
-/// Three sets of queries. All queries are distinct. Stored fingerprints with 0 to k bits flipped and random
-/// fingerprints alternate.
+/// Three sets of queries. All queries are distinct. Every other query is a stored fingerprint with some bits flipped, at
+/// most as many as the distance. The others are random.
 #[derive(Debug)]
 pub(crate) struct QuerySets {
-    /// Queries that run before the measurement.
+    /// Queries that run before the measurement, to warm up caches and to estimate the time of a query.
     pub(crate) warm_up: Vec<u64>,
     /// Queries that are timed one by one.
     pub(crate) single: Vec<u64>,
-    /// Queries that are timed as a whole, first on one thread, then on all cores.
+    /// Queries that are timed together, first on one thread, then on all cores.
     pub(crate) whole: Vec<u64>,
 }
 
 impl QuerySets {
-    /// Generates the two timed sets with `each` queries, and the warm-up set with a fifth as many.
+    /// Generates each of the two timed sets with `each` queries, and the warm-up set with a fifth as many. `count` is the
+    /// number of stored fingerprints.
     pub(crate) fn generate(
         source: &FingerprintSource,
         count: usize,
@@ -166,7 +167,7 @@ impl QuerySets {
     }
 }
 
-/// Flips 0 to `distance` random bits of the fingerprint.
+/// Returns the fingerprint with 0 to `distance` random bits flipped.
 pub(crate) fn flip_bits(fingerprint: u64, distance: u32, state: &mut u64) -> u64 {
     let flips = random(state) % u64::from(distance + 1);
     let mut mask = 0u64;

@@ -1,4 +1,4 @@
-//! Index specifications: names on the command line and in the table.
+//! Index specifications: which index to build, with which settings. They are parsed from names on the command line.
 
 use std::fmt;
 use std::str::FromStr;

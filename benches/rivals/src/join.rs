@@ -16,7 +16,7 @@ const COPY_INTERVAL: usize = 10;
 /// Seed of the random numbers for the copies.
 const COPY_SEED: u64 = 7;
 
-/// Library, and its settings, that finds the pairs.
+/// Implementation of the self-join: a library with its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Joiner {
     /// all-pairs-hamming with one chunk of 64 bits.
@@ -45,7 +45,8 @@ pub(crate) struct JoinRow {
     pairs: usize,
 }
 
-/// Prints one table: all joiners for one number of fingerprints and one distance.
+/// Measures the self-join of each library in a child process, for one number of fingerprints and one distance. Prints a
+/// table.
 pub(crate) fn compare_joiners(source: &FingerprintSource, count: usize, distance: u32) -> Result<()> {
     println!(
         "### Self-join: {} fingerprints ({source}), k = {distance}\n",
@@ -84,7 +85,7 @@ pub(crate) fn compare_joiners(source: &FingerprintSource, count: usize, distance
     Ok(())
 }
 
-/// Measures one self-join. The peak memory includes the fingerprints.
+/// Generates the fingerprints, and measures one self-join of them. The peak memory includes the fingerprints.
 pub(crate) fn run(job: &JoinJob) -> Result<JoinRow> {
     let threads = match job.joiner {
         Joiner::Simstore { threads } => threads,
@@ -101,7 +102,7 @@ pub(crate) fn run(job: &JoinJob) -> Result<JoinRow> {
     Ok(JoinRow { threads: pool.current_num_threads(), seconds, peak_bytes, pairs })
 }
 
-/// Returns the number of pairs.
+/// Runs the self-join. Returns the number of pairs of fingerprints within the distance.
 fn count_pairs(joiner: Joiner, fingerprints: Vec<u64>, distance: u32) -> Result<usize> {
     let radius = f64::from(distance) / 64.0;
     Ok(match joiner {

@@ -2,8 +2,8 @@
 //!
 //! The only `unsafe` is the call of a function compiled for processor features that were just detected.
 
-/// Number of fingerprints in a chunk. Most chunks have no match, so the scan first computes only the smallest distance
-/// in a chunk, and looks for matches only if this distance is small enough.
+/// Number of fingerprints in a chunk. Most chunks have no match, so the scan first computes only the smallest distance of
+/// the chunk's fingerprints to the query. It looks for matches only if this distance is small enough.
 const CHUNK_LEN: usize = 512;
 
 /// Appends the positions of the fingerprints within `distance` bits of the query.

@@ -1,8 +1,8 @@
 //! Compares simstore with other indexes for Hamming distance, on the same fingerprints and queries. Prints Markdown.
 //!
-//! The driver starts a child process for each index, so that memory left by one index does not count for the
-//! next. It sends a [`measure::QueryJob`] to the child's standard input and receives a [`measure::QueryRow`] from
-//! its standard output. The README has the commands.
+//! The program starts itself as a child process for each index, so that memory left by one index does not count for
+//! the next index. It sends a [`measure::QueryJob`] to the child's standard input and receives a
+//! [`measure::QueryRow`] from the child's standard output. The README has the commands.
 
 mod child;
 mod data;

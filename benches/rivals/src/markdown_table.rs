@@ -10,7 +10,7 @@ pub(crate) fn row(cells: &[String]) -> String {
     format!("| {} |", cells.join(" | "))
 }
 
-/// Formats the row of a failed measurement: name, reason, empty cells.
+/// Formats the row of a failed measurement, with `columns` cells: the name, the reason, and empty cells.
 pub(crate) fn failure_row(name: &str, why: &anyhow::Error, columns: usize) -> String {
     // A `|` would end the cell, a newline the row.
     let why = format!("{why:#}").replace('|', "/").replace('\n', " ");

@@ -13,7 +13,7 @@ use crate::index::{self, HammingIndex};
 use crate::index_spec::IndexSpec;
 use crate::{markdown_table, memory};
 
-/// Index and data of one measurement.
+/// Request to measure one index: the index, its fingerprints and its queries.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct QueryJob {
     pub(crate) spec: IndexSpec,
@@ -22,7 +22,7 @@ pub(crate) struct QueryJob {
     pub(crate) distance: u32,
     /// Number of queries in each timed set ([`QuerySets::generate`]).
     pub(crate) queries: usize,
-    /// Time limit of a set of queries, in seconds.
+    /// Time limit for one set of queries, in seconds.
     pub(crate) seconds: f64,
     /// Correct matches of some queries, to compute the recall.
     pub(crate) truth: Vec<ExpectedMatches>,
@@ -38,7 +38,7 @@ pub(crate) struct ExpectedMatches {
 /// Measurements of one index.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct QueryRow {
-    /// Name of the plan that the index chose; `None` if the index specification fixes it.
+    /// Name of the plan that a store with the plan `auto` chose; `None` for other indexes ([`HammingIndex::chosen_plan`]).
     chosen_plan: Option<String>,
     /// Whether the index stores ids, and the type of the ids ([`HammingIndex::id_kind`]).
     id_kind: String,
@@ -55,9 +55,9 @@ pub(crate) struct QueryRow {
     p99_us: f64,
     /// Queries per second on all cores.
     batch_per_second: f64,
-    /// Share of the correct matches that the index finds.
+    /// Share of the correct matches that the index finds, from 0 to 1.
     recall: f64,
-    /// Number of queries in each timed set; lowered to keep the time limit.
+    /// Number of queries that ran in each timed set. Fewer queries than requested run if all would exceed the time limit.
     query_count: usize,
 }
 
@@ -115,7 +115,7 @@ pub(crate) fn recall(index: &dyn HammingIndex, truth: &[ExpectedMatches]) -> Res
     Ok(if all == 0 { 1.0 } else { found as f64 / all as f64 })
 }
 
-/// Builds the index and measures its queries.
+/// Builds the index and measures its queries. Returns an error if the index would not fit in memory.
 pub(crate) fn run(job: &QueryJob) -> Result<QueryRow> {
     let needed = index::estimate_bytes(&job.spec, job.count, job.distance);
     if needed > memory::available_bytes()? as f64 {
@@ -162,8 +162,8 @@ pub(crate) fn run(job: &QueryJob) -> Result<QueryRow> {
     })
 }
 
-/// Runs warm-up queries for about a quarter of the time limit. Returns the estimated number of queries that fit in the
-/// time limit of a set.
+/// Runs warm-up queries for about a quarter of `seconds`, the time limit for a set of queries. Returns the estimated
+/// number of queries that the index answers within the limit.
 fn warm_up(index: &dyn HammingIndex, queries: &[u64], seconds: f64) -> usize {
     let mut searcher = index.searcher();
     let start = Instant::now();
@@ -178,7 +178,7 @@ fn warm_up(index: &dyn HammingIndex, queries: &[u64], seconds: f64) -> usize {
     (seconds * f64::from(done) / start.elapsed().as_secs_f64()) as usize
 }
 
-/// Returns the time of each query.
+/// Runs the queries one by one on this thread. Returns the time of each query.
 fn time_each(index: &dyn HammingIndex, queries: &[u64]) -> Vec<Duration> {
     let mut searcher = index.searcher();
     let time_query = |&query: &u64| {

@@ -1,5 +1,5 @@
-//! Exact Jaccard self-join of shingle sets. Counts the shared shingles of each pair by posting lists: for each
-//! shingle, the sets that contain it.
+//! Exact Jaccard self-join of shingle sets. Counts the shared shingles of each pair with posting lists. The posting list
+//! of a shingle has the sets that contain the shingle.
 
 use std::collections::HashMap;
 
@@ -13,8 +13,8 @@ pub(crate) struct JaccardPair {
     pub(crate) similarity: f64,
 }
 
-/// Returns all pairs of sets with a Jaccard similarity of at least `least`, which is above 0. The pairs are ordered by
-/// `(a, b)`. The elements of a set must be ascending and distinct. An empty set is in no pair.
+/// Returns all pairs of sets with a Jaccard similarity of at least `least`, ordered by `(a, b)`. `least` must be above 0.
+/// The elements of each set must be ascending and distinct. An empty set is in no pair.
 pub(crate) fn similar_pairs(sets: &[Vec<u64>], least: f64) -> Vec<JaccardPair> {
     // Sets in order of size have ranks. A set of n elements is similar only to sets of at least `least * n`
     // elements, so each set is compared with smaller ranks from the first such set on.
@@ -55,9 +55,9 @@ pub(crate) fn similar_pairs(sets: &[Vec<u64>], least: f64) -> Vec<JaccardPair> {
     pairs
 }
 
-/// Builds a posting list for each element: the sets that contain the element, each as a position in `by_size`,
-/// ascending. `by_size` has the indexes of all sets in order of set size. Also returns, for each set, the indexes of
-/// the posting lists of its elements, without lists that have only this set.
+/// Builds a posting list for each element. `by_size` has the indexes of all sets in order of set size. A posting list has
+/// the sets that contain the element, as ascending positions in `by_size`. Returns the posting lists. Also returns, for
+/// each set, the indexes of the lists of those of its elements that are in another set too.
 fn build_postings(sets: &[Vec<u64>], by_size: &[u32]) -> (Vec<Vec<u32>>, Vec<Vec<u32>>) {
     let mut list_numbers: HashMap<u64, u32> = HashMap::new();
     let mut lists: Vec<Vec<u32>> = Vec::new();

@@ -10,15 +10,15 @@ use crate::random::random;
 const BATCH_DOCUMENTS: u64 = 1 << 13;
 /// Length of a shingle, in words.
 const SHINGLE_WORDS: usize = 3;
-/// Width in bits of the numbers that identify words. Every number of this width except the largest is a word.
+/// Width in bits of the numbers that identify words. Every number of this width except the largest identifies a word.
 const WORD_BITS: u32 = 16;
-/// Maximum number of successive rejected edits, after which words are appended instead. An edit is rejected if the similarity
-/// would not change, or would be less than the target.
+/// Maximum number of successive rejected edits of a copy. After so many, words are appended instead. An edit is rejected if
+/// the similarity of copy and original would not change, or would be less than the target.
 const MAX_REJECTED_EDITS: u32 = 24;
 
 /// Random documents of made-up words, which are identified by numbers. As in natural text, word frequencies follow
-/// Zipf's law approximately: the words from `2^i - 1` to `2^(i + 1) - 2` form an octave. All octaves are equally
-/// frequent, and so are the words of an octave. The most frequent word is about 6% of all words.
+/// Zipf's law approximately. The words with the numbers from `2^i - 1` to `2^(i + 1) - 2` form octave `i`. All octaves are
+/// equally frequent, and all words of an octave are equally frequent. The most frequent word is about 6% of all words.
 ///
 /// The seed and the number of a document determine its words. So an original is generated again for each copy, and no
 /// document is kept in memory.
@@ -28,11 +28,13 @@ pub(crate) struct RandomDocuments {
     pub(crate) count: u64,
     /// Seed of the random numbers.
     pub(crate) seed: u64,
-    /// Mean number of words in a document, from 8 to 1,000,000. Lengths are uniform from half to one and a half times this.
+    /// Mean number of words in an original, from 8 to 1,000,000. The number of words is uniformly distributed from half the
+    /// mean to one and a half times the mean.
     pub(crate) words: u32,
     /// Share of copies among all documents, from 0 to below 1. The original is a random earlier document that is not a copy.
     pub(crate) copies: f64,
-    /// Smallest and largest target similarity of a copy, from 0 to 1. Targets are uniform in this range.
+    /// Smallest and largest target for the similarity of a copy to its original, from 0 to 1. The targets are uniformly
+    /// distributed between these limits.
     pub(crate) similarity: (f64, f64),
 }
 
@@ -54,7 +56,7 @@ pub(crate) struct CopySource {
     /// Id of the original.
     #[serde(rename = "of")]
     pub(crate) original: u64,
-    /// Exact Jaccard similarity of the two sets of word 3-grams.
+    /// Exact Jaccard similarity of the copy and the original: of their sets of word 3-grams.
     pub(crate) similarity: f64,
 }
 
@@ -118,8 +120,8 @@ impl RandomDocuments {
         RandomDocument { id, text: format_text(&words), copy: Some(CopySource { original, similarity }) }
     }
 
-    /// Returns the state of the random numbers for the edits of a copy; `None` if the document is not a copy. The first
-    /// document is never a copy.
+    /// Decides whether the document `id` is a copy. Returns the state of the random numbers for its edits, or `None` if it
+    /// is not a copy. The first document is never a copy.
     fn copy_state(&self, id: u64) -> Option<u64> {
         let mut state = self.state(id);
         (fraction(&mut state) < self.copies && id > 0).then_some(state)
@@ -149,17 +151,18 @@ fn below(end: u64, state: &mut u64) -> u64 {
     ((u128::from(random(state)) * u128::from(end)) >> 64) as u64
 }
 
-/// Draws a random word and returns the number that identifies it. First draws one of the 16 octaves, all equally
-/// likely. Octave `i` has the words from `2^i - 1` to `2^(i + 1) - 2`.
+/// Draws a random word and returns the number that identifies the word. First draws one of the 16 octaves, all equally
+/// likely. Octave `i` has the words with the numbers from `2^i - 1` to `2^(i + 1) - 2`.
 fn random_word(state: &mut u64) -> u32 {
     let drawn = random(state);
     let octave = 1 << ((drawn >> 32) % u64::from(WORD_BITS));
     (octave + drawn % octave) as u32 - 1
 }
 
-/// Edits a copy until its similarity to the original is as near to `target` as possible. Returns the words and the similarity.
+/// Edits a copy of `original` until the similarity of the two is as near to `target` as possible. Returns the words of the
+/// copy, and the similarity.
 ///
-/// First makes random edits that keep the similarity at or above the target. When these fail, appends words.
+/// First makes random edits that keep the similarity at or above the target. When no such edit is found, appends words.
 fn edit_to_similarity(original: &[u32], target: f64, state: &mut u64) -> (Vec<u32>, f64) {
     let shingles_of_original = shingles(original);
     let similarity_of = |words: &[u32]| jaccard(&shingles_of_original, &shingles(words));
@@ -202,7 +205,7 @@ fn edit_once(words: &mut Vec<u32>, state: &mut u64) {
     }
 }
 
-/// Returns the distinct shingles in ascending order. Needs at least three words.
+/// Returns the distinct word 3-grams (shingles) in ascending order. There must be at least three words.
 fn shingles(words: &[u32]) -> Vec<u64> {
     let shingle =
         |words: &[u32]| words.iter().fold(0, |shingle, &word| shingle << WORD_BITS | u64::from(word));

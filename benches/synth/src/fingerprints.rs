@@ -1,12 +1,12 @@
-//! Random fingerprints, generated in ascending order from random gaps, so that nothing is sorted.
+//! Random fingerprints in ascending order. They are generated from random gaps, so no sort is needed.
 
 use rayon::prelude::*;
 
 use crate::random::random;
 
-/// Maximum number of fingerprints in a slice.
+/// Maximum number of fingerprints in a slice, one of the equal parts of the range of all 64-bit values.
 const SLICE_FINGERPRINTS: u64 = 1 << 16;
-/// Number of slices in one batch. While one batch is written, the next one is generated.
+/// Number of slices in one batch. While one batch is written, the next batch is generated.
 const BATCH_SLICES: u64 = 32;
 
 /// Distinct random 64-bit fingerprints. The same seed gives the same fingerprints.
@@ -52,7 +52,8 @@ impl RandomFingerprints {
         Ok(())
     }
 
-    /// Generates queries in random order. Half are fingerprints with 0 to 3 bits flipped, half are random.
+    /// Generates `count` queries in random order. Half of the queries are fingerprints of this set with 0 to 3 bits
+    /// flipped, half are random.
     pub(crate) fn queries(&self, count: u64) -> Vec<u64> {
         let mut state = !self.seed;
         let near = count / 2;
@@ -80,7 +81,8 @@ impl RandomFingerprints {
         queries
     }
 
-    /// Divides the numbers from 0 to `whole` into [`Self::slices`] equal ranges. Returns the start of range `number`.
+    /// Divides the numbers from 0 to `whole` into as many equal ranges as there are [slices](Self::slices). Returns the
+    /// start of the range with the index `number`.
     fn slice_start(&self, number: u64, whole: u128) -> u128 {
         // Dividing first keeps all intermediate values within 128 bits.
         let slices = u128::from(self.slices);
@@ -88,7 +90,7 @@ impl RandomFingerprints {
         whole / slices * number + whole % slices * number / slices
     }
 
-    /// Generates the fingerprints of a slice, strictly ascending.
+    /// Generates the fingerprints of the slice with the index `slice`, in strictly ascending order.
     fn generate_slice(&self, slice: u64) -> Vec<u64> {
         let count = u128::from(self.count);
         let count = self.slice_start(slice + 1, count) - self.slice_start(slice, count);

@@ -1,4 +1,4 @@
-//! Tests of the output: a store like any other, and documents whose copies have the stated similarity.
+//! Tests of the output. The store has the requested fingerprints, and the copies of documents have the stated similarity.
 
 use std::collections::HashMap;
 use std::fs;
@@ -11,7 +11,7 @@ use super::*;
 use crate::documents::RandomDocument;
 
 impl RandomDocuments {
-    /// Documents with the default settings of the command.
+    /// Returns documents with the default settings of the command `documents`, except count and seed.
     fn new(count: u64, seed: u64) -> Self {
         RandomDocuments { count, seed, words: 60, copies: 0.1, similarity: (0.7, 1.0) }
     }

@@ -1,4 +1,5 @@
-//! Encodes tables, replaces their blocks, and reads tables by every method of the public API.
+//! Helpers of the fuzz targets for tables: encode a table, replace its blocks, and read it by every method of the public
+//! API.
 #![allow(dead_code, reason = "each target uses some of the functions")]
 
 use simstore::raw::{Bytes, Table};
@@ -7,7 +8,8 @@ use simstore::{Codec, Fingerprint};
 #[path = "../../../tests/support/seal.rs"]
 pub mod seal;
 
-/// Returns a valid table file: the second table of the plan `probe-2`, with fingerprints of different numbers of leading zeros.
+/// Returns a valid table file: the second table of the plan `probe-2`. It has about `count` fingerprints, with different
+/// numbers of leading zeros.
 pub fn encode_table<F: Fingerprint>(codec: Codec, block_size: u32, count: u32) -> Vec<u8> {
     let plan = simstore::plan::Plan::<F>::named("probe-2", 3).unwrap();
     let mut fingerprints: Vec<F> = (1..=u64::from(count))
@@ -21,8 +23,8 @@ pub fn encode_table<F: Fingerprint>(codec: Codec, block_size: u32, count: u32) -
     Table::encode(&fingerprints, &plan.tables()[1], codec, Some(block_size)).unwrap()
 }
 
-/// Replaces all blocks of a table file by the given block. Takes the number of fingerprints from the header of the block. The
-/// block index then has one entry, `last`.
+/// Returns a copy of a table file with `block` as its only block. The number of fingerprints of the table is taken from the
+/// header of the block. The block index has one entry, which states that the last fingerprint of the block is `last`.
 pub fn with_block<F: Fingerprint>(table: &[u8], block: &[u8], last: F) -> Vec<u8> {
     let blocks_offset = u32::from_le_bytes(table[24..28].try_into().unwrap()) as usize;
     let mut bytes = table[..blocks_offset].to_vec();
@@ -39,7 +41,8 @@ pub fn with_block<F: Fingerprint>(table: &[u8], block: &[u8], last: F) -> Vec<u8
     bytes
 }
 
-/// Corrects the checksums of a table file, opens it, and calls every reading method.
+/// Corrects the checksums of a table file, opens the table, and calls every method that reads it. Does nothing if the
+/// table cannot be opened.
 pub fn read<F: Fingerprint>(mut bytes: Vec<u8>) {
     seal::seal_file(".table", &mut bytes);
     let Ok(table) = Table::<F>::open("fuzz".as_ref(), Bytes::from(bytes)) else { return };

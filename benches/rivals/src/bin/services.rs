@@ -23,13 +23,13 @@ use simstore::{Codec, Durability, Insertion, Store, StoreOptions};
 const DISTANCE: u32 = 3;
 /// Number of documents in a transaction. A commit does not wait for the disk.
 const TRANSACTION_DOCUMENTS: usize = 1000;
-/// Number of documents that `insert_if_new` receives, after the initial inserts.
+/// Number of documents that are inserted with `insert_if_new`, after the initial inserts.
 const NEW_DOCUMENTS: usize = 100_000;
 
 /// A fingerprint and the id of its document.
 type FingerprintId = (u64, u64);
 
-/// Storage of a deduplicating service.
+/// Storage of a service that deduplicates documents: a simstore store, a key-value store or a database.
 trait Service {
     /// Stores all pairs in one transaction.
     fn insert(&mut self, pairs: &[FingerprintId]) -> Result<()>;
@@ -49,7 +49,8 @@ fn is_near(a: u64, b: u64) -> bool {
     (a ^ b).count_ones() <= DISTANCE
 }
 
-/// Key of an entry: the index of a block, the 16 bits of this block, the fingerprint, and the id.
+/// Key of an entry in the key-value store. A fingerprint has four entries, one for each block of 16 bits. The parts of
+/// the key are the index of the block, its 16 bits, the fingerprint, and the id.
 type BlockKey = (u8, u16, u64, u64);
 const BLOCKS_TABLE: TableDefinition<BlockKey, ()> = TableDefinition::new("blocks");
 

@@ -1,4 +1,4 @@
-//! bk-tree: a Burkhard-Keller tree, whose nodes have one child for each distance.
+//! bk-tree: a Burkhard-Keller tree. A node has a fingerprint, and one child for each distance from this fingerprint.
 
 use bk_tree::{BKTree, Metric};
 
@@ -30,7 +30,7 @@ impl BkTree {
     }
 }
 
-/// Estimates the memory in bytes: one node per fingerprint, and a hash map of children for most nodes.
+/// Estimates the memory of the tree in bytes: one node per fingerprint, and a hash map of children for most nodes.
 pub(super) fn estimate_bytes(count: f64) -> f64 {
     130.0 * count
 }

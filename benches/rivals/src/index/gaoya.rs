@@ -1,7 +1,7 @@
 //! gaoya's simhash index: a hash map for each combination of blocks, as in the paper (Manku, Jain, Das Sarma 2007).
 //!
-//! The index reports fingerprints that differ in fewer bits than its distance. To find all within k bits, it is built
-//! with the distance k + 1. Then each key consists of all but k + 1 of the blocks.
+//! The index reports fingerprints that differ in fewer bits than its distance. So to find all fingerprints within k bits,
+//! the index is built with the distance k + 1. Then a key of a hash map consists of all but k + 1 of the blocks.
 
 use anyhow::{Result, ensure};
 use gaoya::simhash::SimHashIndex;
@@ -29,8 +29,8 @@ impl Gaoya {
     }
 }
 
-/// Estimates the memory of a build in bytes. Each hash map takes its buckets, at their usual load, and vectors of ids.
-/// The map from ids to fingerprints and the input list come on top.
+/// Estimates the memory in bytes for building the index. Each hash map takes memory for its entries, with the usual share
+/// of empty slots, and for vectors of ids. The map from ids to fingerprints and the list of inputs take more.
 pub(super) fn estimate_bytes(blocks: usize, count: f64, distance: u32) -> f64 {
     let key_blocks = blocks.saturating_sub(distance as usize + 1);
     let maps: f64 = (0..key_blocks).map(|i| (blocks - i) as f64 / (i + 1) as f64).product();

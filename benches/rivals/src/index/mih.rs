@@ -1,8 +1,8 @@
 //! mih-rs: multi-index hashing in memory.
 //!
-//! A fingerprint is cut into blocks. Each block has a hash table with a place for each value of its b bits. The table
-//! has 2^b / 64 groups of 64 values, each with a bitmap and a vector. With two blocks, the groups alone take 4 GiB,
-//! for any number of fingerprints.
+//! A fingerprint is cut into blocks of b bits. Each block has a table that maps all 2^b values of the block to the
+//! positions of fingerprints. The table is an array of groups. A group has 64 successive values: a bitmap of the values
+//! that occur, and a vector. With two blocks, the groups alone take 4 GiB, for any number of fingerprints.
 
 use std::io::{self, Write};
 
@@ -25,8 +25,9 @@ impl Mih {
     }
 }
 
-/// Estimates the memory of the index in bytes: the fingerprints, and three parts for each block. These are groups of 32
-/// bytes, an allocation for each group that is not empty, and the positions, in vectors with spare capacity.
+/// Estimates the memory of the index in bytes: the fingerprints, and a table for each block. A table has 32 bytes for each
+/// group of 64 values, an allocation for each group in use, and the positions of fingerprints in vectors with spare
+/// capacity.
 pub(super) fn estimate_bytes(blocks: usize, count: f64) -> f64 {
     let groups = (64.0 / blocks as f64).ceil().exp2() / 64.0;
     8.0 * count + blocks as f64 * (32.0 * groups + 24.0 * groups.min(count) + 10.0 * count)
@@ -64,7 +65,7 @@ impl Searcher for MihSearcher<'_> {
     }
 }
 
-/// Counts written bytes and discards them.
+/// Writer that counts the bytes and discards them. The count is the size of the index on disk.
 struct CountingWriter(u64);
 
 impl Write for CountingWriter {

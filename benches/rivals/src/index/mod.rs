@@ -15,10 +15,10 @@ use rayon::prelude::*;
 use crate::data::FingerprintSource;
 use crate::index_spec::IndexSpec;
 
-/// Number of queries in a chunk. Threads take one chunk at a time.
+/// Number of queries in a chunk. Each thread answers one chunk at a time.
 const QUERY_CHUNK_LEN: usize = 64;
 
-/// Index of fingerprints, built for one distance.
+/// Index that finds the fingerprints within a distance of a query. The distance is fixed when the index is built.
 pub(crate) trait HammingIndex: Sync {
     /// Creates a searcher for one thread, with buffers.
     fn searcher(&self) -> Box<dyn Searcher + '_>;
@@ -27,12 +27,13 @@ pub(crate) trait HammingIndex: Sync {
     /// type of the ids.
     fn id_kind(&self) -> &'static str;
 
-    /// Returns the name of the plan that the index chose; `None` if the index specification fixes it.
+    /// Returns the name of the plan that a store chose because its specification has the plan `auto`. Returns `None` for
+    /// other specifications.
     fn chosen_plan(&self) -> Option<String> {
         None
     }
 
-    /// Returns the bytes on disk; `None` if the index cannot be stored on disk.
+    /// Returns the size of the index on disk in bytes; `None` if the index cannot be stored on disk.
     fn disk_bytes(&self) -> Result<Option<u64>> {
         Ok(None)
     }
@@ -63,14 +64,15 @@ pub(crate) trait HammingIndex: Sync {
 
 /// Runs queries of an index one by one.
 pub(crate) trait Searcher {
-    /// Returns the number of matches, by the fastest query method that the index has. This call is timed.
+    /// Returns the number of fingerprints that match the query. Uses the fastest method of the index, because this call
+    /// is timed.
     fn count(&mut self, query: u64) -> usize;
 
-    /// Returns the matching fingerprints in any order, to compute the recall.
+    /// Returns the fingerprints that match the query, in any order. The recall is computed from them.
     fn matches(&mut self, query: u64) -> Vec<u64>;
 }
 
-/// Builds an index.
+/// Builds the index `spec` from the first `count` fingerprints of the source, for queries within `distance` bits.
 pub(crate) fn build(
     spec: &IndexSpec,
     source: &FingerprintSource,
@@ -118,7 +120,7 @@ mod tests {
     use crate::data::QuerySets;
     use crate::measure;
 
-    /// Every index finds all matches of brute force, and no others.
+    /// Every index finds the same matches as brute force.
     #[test]
     fn nothing_is_missed() {
         let count = 2000;

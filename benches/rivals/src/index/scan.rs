@@ -1,4 +1,4 @@
-//! No index: a linear scan of all fingerprints.
+//! Linear scan of all fingerprints, for comparison with the indexes.
 
 use super::{HammingIndex, Searcher};
 use crate::data::SourceIter;

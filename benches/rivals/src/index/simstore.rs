@@ -1,4 +1,4 @@
-//! A simstore store.
+//! A simstore store as one of the compared indexes.
 
 use anyhow::{Result, ensure};
 use simstore::{BuildOptions, Builder, Match, PlanChoice, Snapshot};

@@ -40,8 +40,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(task.write_kept(kept)?)
 }
 
-/// Returns the words in lower case and without punctuation, separated by spaces: find-simdoc splits at a single
-/// character.
+/// Returns the words in lower case and without punctuation, separated by single spaces, because find-simdoc can only
+/// split texts at one given character.
 fn normalize_words(text: &str) -> String {
     let text = text.to_lowercase();
     let words = text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
