@@ -1,5 +1,5 @@
-//! A histogram of similarities and a sample of similar pairs. They help to choose a threshold for documents without
-//! known duplicates.
+//! A histogram of similarities and a sample of similar pairs. They help to choose a threshold for a corpus in which no
+//! duplicates are known yet.
 
 use std::collections::BTreeMap;
 

@@ -26,7 +26,8 @@ pub(crate) struct ReferenceStore {
 }
 
 impl ReferenceStore {
-    /// Opens a store. It is opened for writing if `add` is set and the store exists; otherwise only for reading.
+    /// Opens the store in the folder `path`, if it exists: for writing if `add` is set, otherwise only for reading.
+    /// If no store exists there, the result has neither a store nor a snapshot.
     fn open(
         path: &Path,
         width: Width,

@@ -27,9 +27,9 @@ pub enum ReadDiagnostic {
     ArchiveLink,
     /// Skipped a record of a web archive: records of this `WARC-Type` hold no text.
     WarcRecordWithoutText(&'static str),
-    /// Read a table with this delimiter. No option set it, and the file extension implies another one.
+    /// The table was read with this delimiter. No option set it, and the file extension implies another delimiter.
     DetectedDelimiter(char),
-    /// Read a text in this encoding, which was guessed: the text is not UTF-8 and declares no encoding.
+    /// The text was read in this encoding, which was guessed: the text is not UTF-8 and declares no encoding.
     DetectedEncoding(&'static str),
     /// Removing tags and comments, as from HTML, removed more than half of the words of a document that is not HTML.
     MostWordsRemoved,

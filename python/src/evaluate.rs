@@ -199,7 +199,7 @@ impl PyEvaluation {
         self.inner.alike_from
     }
 
-    /// Draws recall, precision and F1 against k. Returns the picture as SVG text.
+    /// Draws recall, precision and F1 against the Hamming distance k. Returns the picture as SVG text.
     fn to_svg(&self) -> PyResult<String> {
         let mut svg = Vec::new();
         // Writing to memory does not fail.
@@ -207,7 +207,7 @@ impl PyEvaluation {
         String::from_utf8(svg).map_err(|error| PyRuntimeError::new_err(error.to_string()))
     }
 
-    /// Draws recall, precision and F1 against k; needs matplotlib.
+    /// Draws recall, precision and F1 against the Hamming distance k; needs matplotlib.
     ///
     /// Parameters
     /// ----------

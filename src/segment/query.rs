@@ -88,8 +88,8 @@ impl<F: Fingerprint> Segment<F> {
         Ok(())
     }
 
-    /// Counts a query. Builds the Bloom filters once they would have saved more time in the queries so far than
-    /// building takes. (A segment that was not written by this process starts without filters.)
+    /// Counts a query. Builds the Bloom filters as soon as there were so many queries that filters would have saved
+    /// more time than building takes. (A segment that was not written by this process starts without filters.)
     #[inline]
     fn count_query(&self) {
         if self.filters_decided.load(Ordering::Relaxed) {

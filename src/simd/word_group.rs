@@ -1,17 +1,23 @@
 //! Kernel of the codec `all-differences`: computes how each of eight fingerprints differs from an earlier one.
-//! `codec/all_differences/alphabet.rs` explains the terms of the code: tail, bit position h, gap symbol, distance
-//! back.
+//!
+//! Each fingerprint is coded by a symbol and a tail, the bits that the symbol leaves open. A usual symbol says that
+//! bit h is the first bit that differs from an earlier fingerprint; the tail has the positions of further differing
+//! bits, and which earlier fingerprint it is. A gap symbol says that the numeric difference to the predecessor has top
+//! bit h. `codec/all_differences/alphabet.rs` has the details.
 
 /// The decoded code words of eight fingerprints, and the location of their tails.
 ///
-/// A valid word is not 0. Its bits, counted from the lowest:
+/// A valid word is not 0. Its fields say how to read the tail of the fingerprint, the bits after the code word.
+/// Bits of the word, counted from the lowest (the [module docs](self) explain the terms):
 ///
+/// - bits 0 to 3: length of the code word
 /// - bits 4 to 10: length of the tail
 /// - bits 11 to 17: bit position h of the symbol
 /// - bits 18 to 20: width of a bit position in the tail
 /// - bits 21 to 23: number of bit positions in the tail, at most [`MAX_POSITIONS`]
 /// - bit 24: whether the tail has a distance back, in 4 bits after the bit positions
-/// - bit 25: whether the symbol is a gap symbol; then the tail has the h bits below the top bit of the gap
+/// - bit 25: whether the symbol is a gap symbol; then the tail has the h bits below the top bit of the gap, the numeric
+///   difference to the predecessor
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WordGroup8<'a> {
     pub(crate) words: &'a [u32; 8],
@@ -29,7 +35,8 @@ const MAX_LOADED_TAIL_BITS: u64 = 57;
 /// Says how to compute each of eight fingerprints from an earlier one: as (earlier fingerprint + `add`) xor `flip`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Deltas8 {
-    /// Distance from the predecessor back to the earlier fingerprint; 0 is the predecessor.
+    /// For each fingerprint, the location of the earlier fingerprint from which it is computed: 0 is its predecessor,
+    /// 1 the fingerprint before the predecessor, and so on.
     pub(crate) back: [u64; 8],
     pub(crate) add: [u64; 8],
     pub(crate) flip: [u64; 8],

@@ -23,7 +23,7 @@ pub enum SameIdPolicy {
 pub(super) struct StoredPairs<F>(HashMap<DocumentId, Vec<(F, u64)>>);
 
 impl<F: Fingerprint> StoredPairs<F> {
-    /// Finds the stored pairs that have one of `ids` (numbers or names), in one pass over the ids of the store.
+    /// Finds the stored fingerprints whose id is one of `ids` (numbers or names), in one pass over the ids of the store.
     pub(super) fn find<'a>(store: &Snapshot<F>, ids: impl Iterator<Item = &'a DocumentId>) -> Result<Self> {
         let (mut numbers, mut names) = (HashSet::new(), HashSet::new());
         for id in ids {

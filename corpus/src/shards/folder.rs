@@ -35,8 +35,8 @@ pub fn prepare_folder(folder: &Path, replace: bool) -> Result<()> {
 }
 
 impl ShardList {
-    /// Writes the list to the folder atomically, so that the set consists of the shards in this list. Then removes shards and
-    /// temporary files of earlier runs and failed attempts.
+    /// Writes the list to the folder atomically: from then on, readers of the folder see exactly the shards in this list. Then
+    /// removes shards and temporary files of earlier runs and failed attempts.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if the list would not be valid when read. [`Error::Refused`] if another process is writing the

@@ -94,8 +94,8 @@ impl SimilarSearch {
     }
 }
 
-/// Digest and signature of a unique document, for [`SimilarSearch::candidate`]. A unique document is the set of all
-/// documents with equal feature sets.
+/// Digest and signature of a unique document, for [`SimilarSearch::candidate`]. Documents with equal feature sets are
+/// treated as one unique document.
 #[derive(Clone, Copy, Debug)]
 pub struct UniqueDocument<'a> {
     /// [Digest](simstore_text::Signature::digest) of the feature set.

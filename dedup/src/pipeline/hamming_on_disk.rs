@@ -21,7 +21,8 @@ const BUDGET_SHARES: u64 = 4;
 const POSITION_BLOCK: usize = 256;
 
 /// Collector of near pairs. If all pairs are requested, the collector sorts them. Otherwise it adds the pairs to a
-/// forest, which keeps only edges that connect components. The edges of a large forest are moved to a list.
+/// forest, which keeps only edges that connect components. When the forest is large, its edges are moved to the list
+/// `edges`, which can be on disk, and the forest starts empty again.
 struct JoinCollector<F> {
     forest: Forest<F>,
     edges: Sorter<(F, F)>,

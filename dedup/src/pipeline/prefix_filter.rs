@@ -137,13 +137,15 @@ pub(crate) struct SearchBuffer {
     listed_bits: Vec<u64>,
 }
 
-/// Posting list in a search for members similar to a given member, and how much of the list the search has read.
+/// Posting list of a [`PrefixIndex`] in a search, and how much of the list the search has read. The search finds
+/// members of the index that are similar to a given document.
 struct PostingCursor<'i> {
     key: u64,
     postings: &'i [Posting],
     /// Number of postings of the list that were read or skipped.
     read_count: usize,
-    /// Rank of the list's feature in the given member; the rarest feature has rank 0.
+    /// Rank of the list's feature among the features of the document for which similar members are searched. The
+    /// rarest feature has rank 0.
     position: u32,
     /// Size of the members in the list, that is, the number of features of each.
     size: u32,
@@ -153,8 +155,9 @@ struct PostingCursor<'i> {
 }
 
 impl PostingCursor<'_> {
-    /// Adapts the cursor to a new minimum score. `size` is the number of features of the given member, and
-    /// `threshold` the minimum similarity of the run. Returns whether the list may have members with this score.
+    /// Adapts the cursor to a new minimum score. `size` is the number of features of the document for which similar
+    /// members are searched. `threshold` is the minimum similarity of the run. Returns whether the list may have
+    /// members with the minimum score.
     fn set_min_score(&mut self, min_score: PairScore, size: u32, threshold: f64) -> bool {
         let Some(min_shared) = min_shared_for_score(min_score, size, self.size, threshold) else {
             return false;

@@ -66,7 +66,7 @@ pub(crate) struct ParquetRows {
     rows: u64,
     /// Number of rows in the file before the section that is read; 0 for a whole file.
     rows_before: u64,
-    /// Key-value metadata of the file, which an output with its rows gets too.
+    /// Key-value metadata of the file. An output with rows of this file gets a copy of the metadata.
     metadata: HashMap<String, String>,
     progress: Arc<ReadProgress>,
     /// Size of the file in bytes.

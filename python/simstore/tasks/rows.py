@@ -107,7 +107,9 @@ def pack_pairs(
 
 
 def ids_of_a(rows: pa.Table, pairs: pa.Table, parts: simstore.JoinParts, buckets: int = 1) -> pa.Table:
-    """Looks up the ids of the first fingerprint of each pair, and packs the pairs by the bucket (a hash value) of the second fingerprint.
+    """Looks up the ids of the first fingerprint of each near pair, and groups the pairs by the bucket of their second fingerprint.
+
+    A bucket is a hash value of a fingerprint. The result has a row for each bucket that occurs; the column ``place`` is the bucket.
 
     Parameters
     ----------

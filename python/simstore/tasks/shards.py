@@ -133,7 +133,7 @@ def _sync_folder(folder: str | os.PathLike[str]) -> None:
 
 
 def shard_folder_name(number: int, run: str) -> str:
-    """Returns the name of the directory of shard `number`, as run `run` writes it."""
+    """Returns the name of the directory to which the run with the name `run` writes shard `number`."""
     return _simstore._shard_folder(number, run)
 
 

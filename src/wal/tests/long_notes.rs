@@ -1,4 +1,4 @@
-//! Tests of records with notes of the maximum length: torn, damaged, or with a wrong length.
+//! Tests of log records that store a document's note of the maximum length: torn, damaged, or with a wrong length.
 
 use super::super::reader::count_inserts;
 use super::*;

@@ -95,7 +95,7 @@ struct NestedNames<'n> {
 }
 
 impl NestedNames<'_> {
-    /// Handles a value without fields: adds its own name.
+    /// Ends the visit of a value that has no fields, by adding the value's path to the names.
     fn end<E>(self) -> Result<(), E> {
         if !self.path.is_empty() && self.names.len() < MAX_COLUMNS {
             self.names.push(self.path.to_owned());

@@ -127,8 +127,8 @@ fn are_flat(wanted: &[FieldRequest<'_>]) -> bool {
 /// name.
 const MAX_FLAT_FIELDS: usize = 8;
 
-/// Returns the values of the requested fields of an object if these are [flat](are_flat). This usual case needs few
-/// allocations.
+/// Returns the values of the requested fields of an object. The requested fields must be [flat](are_flat), the usual
+/// case, in which few allocations are needed.
 fn visit_flat<'de, A: MapAccess<'de>>(
     wanted: &[FieldRequest<'_>],
     mut map: A,
