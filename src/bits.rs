@@ -17,8 +17,8 @@ pub(crate) fn load(bytes: &[u8], byte: usize) -> u64 {
     }
 }
 
-/// Like [`load`], for a position near or after the end of the slice. Out of line, so that loops with [`load`] keep their
-/// registers.
+/// Like [`load`], for a byte near or after the end of the slice. Not inlined, so that it takes no registers from loops
+/// that call [`load`].
 #[cold]
 #[inline(never)]
 pub(crate) fn load_tail(bytes: &[u8], byte: usize) -> u64 {
@@ -51,11 +51,11 @@ pub(crate) fn read<F: Fingerprint>(bytes: &[u8], position: usize, len: u32) -> F
     low | (F::from_u64(read_u64(bytes, position.wrapping_add(64), len - 64)) << (64 % F::BITS))
 }
 
-/// Maximum width in bits of a field that one [`load`] always contains: the load starts at the byte that has the
-/// first bit of the field.
+/// Maximum length in bits of a field that one [`load`] can always read. The load starts at the byte that contains
+/// the first bit of the field, so up to 7 of its 64 bits are before the field.
 pub(crate) const MAX_SHORT_BITS: u32 = 57;
 
-/// Like [`read`], out of line. Fields of more than [`MAX_SHORT_BITS`] bits are frequent only in the smallest tables.
+/// Like [`read`], but not inlined. Fields of more than [`MAX_SHORT_BITS`] bits are frequent only in the smallest tables.
 #[cold]
 #[inline(never)]
 pub(crate) fn read_long<F: Fingerprint>(bytes: &[u8], position: usize, len: u32) -> F {
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Compares with a simple implementation that sets bit by bit with `bitvec`.
+        /// Written fields give the same bytes as a simple implementation with `bitvec`, and read back unchanged.
         #[test]
         fn fields_equal_those_of_bitvec(fields in prop::collection::vec((0_u32..=128, any::<u128>()), 1..40)) {
             let mut plain: BitVec<u8, Lsb0> = BitVec::new();

@@ -2,8 +2,8 @@
 //!
 //! A segment's *tier* is `log_T(size / smallest size)`, rounded down, where T is the fanout. The smallest
 //! segment is about as large as a flushed memtable. When a tier has T segments, these and all newer segments
-//! are merged into one segment of the next tier. If n pairs are flushed m at a time, a store has at most
-//! `(T - 1) log_T(n / m) + T` segments, and each pair is written about `1 + log_T(n / m)` times.
+//! are merged into one segment of the next tier. If n pairs (a fingerprint with an id) are flushed m at a time, a
+//! store has at most `(T - 1) log_T(n / m) + T` segments, and each pair is written about `1 + log_T(n / m)` times.
 //!
 //! This is the *tiered* compaction of P. O'Neil, E. Cheng, D. Gawlick, E. O'Neil, "The log-structured
 //! merge-tree", Acta Informatica 33 (1996), with the merges of J. L. Bentley, J. B. Saxe, "Decomposable
@@ -15,16 +15,16 @@
 
 use std::ops::Range;
 
-/// Size of a segment.
+/// Size of a segment, as numbers of entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentSize {
-    /// Number of pairs and metadata values.
+    /// Number of pairs (a fingerprint with an id), metadata values and notes (bytes stored with a document) together.
     pub(crate) pairs: u64,
     /// Number of pairs that the segment deletes from older segments.
     pub(crate) tombstones: u64,
 }
 
-/// Deleted pairs, in percent of all pairs, at which all segments are merged to free the space.
+/// Percentage of deleted pairs among all pairs at which all segments are merged, to free the space.
 const MAX_DELETED_PERCENT: u64 = 25;
 
 /// Returns the segments to merge next, as a range of `sizes`, which start with the oldest. `None` if no merge
@@ -102,8 +102,8 @@ mod tests {
         assert_eq!(choose_merge(&sizes(&[1000, 10, 10, 10, 40, 10, 10]), 4), None);
     }
 
-    /// Simulates flushes of these sizes. Returns the maximum number of segments, and the number of writes per
-    /// pair.
+    /// Simulates flushes, with all merges that become due. `flushes` has the number of pairs in each flush. Returns
+    /// the maximum number of segments, and the average number of times that a pair is written.
     fn run(flushes: impl IntoIterator<Item = u64>, fanout: usize) -> (usize, f64) {
         let (mut segments, mut most, mut written, mut all) = (Vec::new(), 0, 0, 0);
         for pairs in flushes {
@@ -133,7 +133,8 @@ mod tests {
         }
     }
 
-    /// A fanout of 2 keeps two thirds as many segments as a fanout of 4, and merges at most twice as much.
+    /// With fanout 2, a store has about two thirds as many segments as with fanout 4, and merges write at most twice as
+    /// many pairs.
     #[test]
     fn a_small_fanout_keeps_fewer_segments() {
         let on_average = |fanout| {
@@ -154,7 +155,7 @@ mod tests {
         assert!(merged(2) <= 2.01 * merged(4), "{} and {}", merged(2), merged(4));
     }
 
-    /// Flushes of 1 to 2^20 pairs, as after calls that add few or many pairs.
+    /// If flushes vary from 1 to 2^20 pairs, the number of segments and the writes per pair stay logarithmic.
     #[test]
     fn sizes_of_all_kinds_stay_few() {
         let mut state = 1_u64;

@@ -20,7 +20,7 @@ pub enum Error {
     /// The operating system refused an operation on a file.
     #[error("{}: cannot {action}: {source}", .path.display())]
     Io {
-        /// The file or folder.
+        /// Path of the file or folder.
         path: PathBuf,
         /// The attempted operation, as a verb: "open", "write", ...
         action: &'static str,
@@ -41,7 +41,7 @@ pub enum Error {
         .path.display()
     )]
     Corrupt {
-        /// The damaged file.
+        /// Path of the damaged file.
         path: PathBuf,
         /// Offset of the damage from the start of the file, in bytes.
         offset: u64,
@@ -56,11 +56,11 @@ pub enum Error {
         .path.display()
     )]
     TornEnd {
-        /// The log.
+        /// Path of the log.
         path: PathBuf,
-        /// End of the last sound record, in bytes.
+        /// Offset of the end of the last sound record, in bytes.
         offset: u64,
-        /// Bytes after that record.
+        /// Number of bytes after the last sound record.
         bytes: u64,
     },
     /// The file was written by a newer version of simstore, or by one from before the first release.
@@ -70,11 +70,11 @@ pub enum Error {
         if found > supported { "use a newer simstore" } else { "build the store again" }
     )]
     UnsupportedVersion {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Version found in the file.
+        /// Format version found in the file.
         found: u32,
-        /// The version this crate reads.
+        /// The newest format version that this crate reads.
         supported: u32,
     },
     /// The path is not a store.
@@ -82,22 +82,22 @@ pub enum Error {
     NotAStore {
         /// The path that was opened.
         path: PathBuf,
-        /// Description of the file or folder at the path.
+        /// Description of the file or folder at the path, which says why it is not a store.
         reason: String,
     },
-    /// The store has another value of a setting than the requested one.
+    /// A requested setting differs from the store's setting.
     #[error(
         "{}: the store has {setting} {has}, not {requested}; leave the setting out, or create another store",
         .path.display()
     )]
     Setting {
-        /// The store.
+        /// Path of the store.
         path: PathBuf,
         /// Name of the setting.
         setting: &'static str,
-        /// The store's value.
+        /// The store's value of the setting.
         has: String,
-        /// The requested value.
+        /// The requested value of the setting.
         requested: String,
     },
     /// A write failed earlier, so the contents of the disk are unknown. Nothing more is written.
@@ -106,7 +106,7 @@ pub enum Error {
         .path.display()
     )]
     Poisoned {
-        /// The store.
+        /// Path of the store.
         path: PathBuf,
         /// Message of the first error.
         reason: String,
@@ -126,7 +126,7 @@ pub enum Error {
         "another process is writing to this store; wait until it has finished"
     })]
     Locked {
-        /// The store.
+        /// Path of the store.
         path: PathBuf,
         /// Whether this process has the store open for writing.
         is_here: bool,
@@ -138,13 +138,13 @@ pub enum Error {
         .path.display()
     )]
     Forked {
-        /// The store.
+        /// Path of the store.
         path: PathBuf,
     },
     /// The store holds fingerprints of another width.
     #[error("{}: the store holds {found}-bit fingerprints, not {expected}-bit ones", .path.display())]
     Width {
-        /// The store.
+        /// Path of the store.
         path: PathBuf,
         /// The requested width, in bits.
         expected: u32,
@@ -158,7 +158,7 @@ pub enum Error {
         .path.display()
     )]
     Distance {
-        /// The store.
+        /// Path of the store.
         path: PathBuf,
         /// Distance of the query, in bits.
         requested: u32,
@@ -175,14 +175,16 @@ pub enum Error {
         /// The value that is not greater than `previous`.
         got: String,
     },
-    /// A table plan would miss some stored fingerprints within the distance.
+    /// A plan (a choice of tables for a store) is not complete: with its tables, queries would miss some stored
+    /// fingerprints within the distance.
     #[error("plan `{}` is not complete for distance {distance}: {reason}", excerpt(.plan))]
     IncompletePlan {
         /// The name of the plan.
         plan: String,
         /// The distance that the plan was checked for, in bits.
         distance: u32,
-        /// An error pattern that no table finds, or the limit that ended the check.
+        /// A set of differing bits (an error pattern) with which no table finds a fingerprint, or the limit that
+        /// ended the check.
         reason: String,
     },
     /// An argument is invalid. The string is the message.
@@ -192,12 +194,12 @@ pub enum Error {
     /// memory limit is too small, or another process writes the output. The string is the message.
     #[error("{0}")]
     Refused(String),
-    /// No unused number or id of a kind is left.
+    /// All file numbers, sequence numbers or ids of a store are used up.
     #[error("{}: {reason}", .path.display())]
     Exhausted {
-        /// The store.
+        /// Path of the store.
         path: PathBuf,
-        /// Kind of the number that has run out, and a remedy.
+        /// The kind of number that is used up, and a remedy.
         reason: &'static str,
     },
     /// An internal invariant of simstore does not hold. Neither data nor arguments can cause this error.
@@ -218,8 +220,8 @@ pub enum Error {
     },
 }
 
-/// Kind of an [`Error`]. Exceptions, exit codes and HTTP statuses depend on it. Later versions may add kinds,
-/// but do not change the [names](ErrorCode::name) of existing ones.
+/// Kind of an [`Error`]. It determines the Python exception, the exit code of the command line, and the HTTP status of the
+/// server. Later versions may add kinds, but do not change the [names](ErrorCode::name) of existing ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each is the variant of `Error` of the same name")]
@@ -314,9 +316,9 @@ pub(crate) fn find_by_name<T: Copy>(kind: &str, all: &[(T, &str)], name: &str) -
 pub enum Damage {
     /// Fewer bytes than the format requires.
     Truncated {
-        /// Bytes needed.
+        /// Number of bytes needed.
         expected: u64,
-        /// Bytes found.
+        /// Number of bytes found.
         found: u64,
     },
     /// The file does not start with the magic bytes of the expected kind of file.
@@ -346,7 +348,7 @@ pub enum Damage {
     Field {
         /// The field's name in the format specification.
         name: &'static str,
-        /// Its value.
+        /// The field's value in the file.
         found: u64,
         /// The allowed values.
         expected: &'static str,
@@ -364,7 +366,7 @@ pub enum Damage {
     IncompleteCode,
     /// Values are not ascending where the format requires it.
     Order {
-        /// Name of the values, as a plural.
+        /// Noun for the values, as a plural, such as "the ids of a fingerprint".
         what: &'static str,
     },
     /// Two parts of a store contradict each other.

@@ -14,8 +14,8 @@ mod sealed {
 
 /// A fingerprint of 64 (`u64`) or 128 (`u128`) bits.
 ///
-/// Bit 0 is the **most significant** bit, as in the paper, so that numeric order is the
-/// lexicographic order of the bits and a prefix is a range of numbers.
+/// Bit 0 is the **most significant** bit. So numeric order is the lexicographic order of the bits, and all
+/// fingerprints with the same prefix form a range of numbers.
 ///
 /// ```
 /// use simstore::Fingerprint;
@@ -53,7 +53,7 @@ pub trait Fingerprint:
     const ONE: Self;
     /// All bits one.
     const MAX: Self;
-    /// The largest distance of any plan, in bits: a quarter of the width.
+    /// The largest distance that a store can support, in bits: a quarter of the width.
     const MAX_DISTANCE: u32 = Self::BITS / 4;
 
     /// Number of differing bits.

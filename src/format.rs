@@ -7,9 +7,10 @@ use byteorder::{ByteOrder, LittleEndian};
 
 use crate::error::{Damage, Error, Result};
 
-/// Format version of files that need no later version.
+/// Format version of files that use no feature of a later version.
 pub(crate) const VERSION: u32 = 3;
-/// Format version of files with notes, or that refer to notes.
+/// Format version of note files (bytes stored with documents), and of manifests and logs of stores with notes, unless
+/// they need a later version.
 pub(crate) const VERSION_WITH_NOTES: u32 = 4;
 /// Format version of tables with the codec `all-differences`, and of manifests of stores with this codec.
 pub(crate) const VERSION_WITH_ALL_DIFFERENCES: u32 = 5;
@@ -39,19 +40,19 @@ pub(crate) const LOG_MAGIC: [u8; 8] = *b"simstlog";
 
 /// Smallest and largest block of a table, in bytes; sizes are powers of two.
 pub(crate) const BLOCK_SIZES: RangeInclusive<u32> = 256..=65536;
-/// Offset in a block of its number of fingerprints, in bytes.
+/// Byte offset in a block of the field with the number of fingerprints.
 pub(crate) const BLOCK_COUNT: usize = 4;
-/// Offset in a block of the field "width", in bytes. The codec defines the meaning of this field.
+/// Byte offset in a block of the field "width". The codec defines the meaning of this field.
 pub(crate) const BLOCK_WIDTH: usize = 6;
-/// Offset in a block of its first fingerprint, in bytes.
+/// Byte offset in a block of its first fingerprint.
 pub(crate) const BLOCK_FIRST: usize = 8;
 /// Largest number of fingerprints in a block.
 pub(crate) const MAX_BLOCK_FINGERPRINTS: usize = u16::MAX as usize;
-/// Largest number of fingerprints from one restart point to the next.
+/// Largest number of fingerprints from one restart point (a place in a block where decoding can start) to the next.
 pub(crate) const MAX_SPAN: u16 = 256;
-/// Default numbers of fingerprints from one restart point to the next: in tables with fewer than
-/// [`LARGE_TABLE_FINGERPRINTS`] fingerprints, and in larger ones. Smaller numbers make look-ups shorter and tables larger.
-/// Measured in `benches/history/block-size.md`.
+/// Default numbers of fingerprints from one restart point (a place in a block where decoding can start) to the next.
+/// The first number applies to tables with fewer than [`LARGE_TABLE_FINGERPRINTS`] fingerprints, the second to larger
+/// tables. Smaller numbers make look-ups shorter and tables larger. Measured in `benches/history/block-size.md`.
 pub(crate) const DEFAULT_SPANS: [u16; 2] = [64, 28];
 /// Number of fingerprints from which a table counts as large, that is, larger than the processor's cache.
 pub(crate) const LARGE_TABLE_FINGERPRINTS: u64 = 1 << 20;
@@ -76,8 +77,8 @@ pub(crate) mod table_header {
     pub(crate) const FINGERPRINTS: usize = 28;
     pub(crate) const PERMUTATION: usize = 36;
 
-    /// Returns the offset of the code lengths, and the end of all fields, for fingerprints of `bits` bits and `symbols`
-    /// Huffman symbols.
+    /// Returns the byte offsets at which the code lengths, the last field of the header, start and end. Fingerprints have
+    /// `bits` bits, and the Huffman code has `symbols` symbols.
     pub(crate) const fn code_lengths(bits: u32, symbols: usize) -> (usize, usize) {
         let start = PERMUTATION + bits as usize;
         (start, start + symbols / 2)
@@ -154,8 +155,8 @@ pub(crate) mod tombstones_footer {
     pub(crate) const LEN: usize = 12;
 }
 
-/// Offsets of the fields in the header of a manifest (`format-spec/manifest.md`). After the header come two texts, the
-/// profile and the plan, and then the segments.
+/// Offsets of the fields in the header of a manifest (`format-spec/manifest.md`). After the header come the store's
+/// settings `profile` and `plan`, as two texts, and then an entry for each segment.
 pub(crate) mod manifest_header {
     pub(crate) const VERSION: usize = 8;
     pub(crate) const BITS: usize = 12;
@@ -174,8 +175,8 @@ pub(crate) mod manifest_header {
     pub(crate) const LEN: usize = 64;
 }
 
-/// Offsets of the fields of a segment in a manifest. After these fields come the footer checksums of the segment's
-/// files, and the name of its plan.
+/// Offsets of the fields in a manifest's entry of a segment. After these fields come the footer checksums of the
+/// segment's files, and the name of the plan of its tables.
 pub(crate) mod manifest_segment {
     pub(crate) const NUMBER: usize = 0;
     pub(crate) const FINGERPRINTS: usize = 8;
@@ -188,7 +189,8 @@ pub(crate) mod manifest_segment {
     /// Offset of the field "notes", in bytes. The field exists from format version 4 on. In older versions, the
     /// checksums start at this offset.
     pub(crate) const NOTES: usize = 56;
-    /// Returns the length of all fields before the checksums, in bytes, for a format version.
+    /// Returns the total length of a segment entry's fields before the checksums, in bytes, in manifests of this format
+    /// version.
     pub(crate) const fn len(version: u32) -> usize {
         if version < super::VERSION_WITH_NOTES { NOTES } else { NOTES + 8 }
     }
@@ -238,24 +240,26 @@ pub(crate) const MAX_FIRST_SEQUENCE: u64 = 1 << 63;
 
 /// Length of the longest document name, in bytes.
 pub(crate) const MAX_NAME_BYTES: usize = 1 << 16;
-/// Size in bytes at which a chunk of names is closed.
+/// Length of a chunk of names, in bytes, at which the chunk is complete: no more names are added to it.
 pub(crate) const NAMES_CHUNK_BYTES: usize = 1 << 14;
-/// Length of the longest chunk of names, in bytes. A chunk below [`NAMES_CHUNK_BYTES`] takes one more name of any length.
+/// Length of the longest chunk of names, in bytes: a chunk shorter than [`NAMES_CHUNK_BYTES`] may still get a name of
+/// the maximum length.
 pub(crate) const MAX_NAMES_CHUNK_BYTES: usize = 1 << 17;
 const _: () = assert!(NAMES_CHUNK_BYTES + MAX_NAME_BYTES + 30 <= MAX_NAMES_CHUNK_BYTES);
 
 /// Length of the longest note of a document, in bytes.
 pub(crate) const MAX_NOTE_BYTES: usize = 1 << 24;
-/// Size in bytes at which a chunk of notes is closed.
+/// Length of a chunk of notes, in bytes, at which the chunk is complete: no more notes are added to it.
 pub(crate) const NOTES_CHUNK_BYTES: usize = 1 << 14;
-/// Length of the longest chunk of notes, in bytes. A chunk below [`NOTES_CHUNK_BYTES`] takes one more note of any length.
+/// Length of the longest chunk of notes, in bytes: a chunk shorter than [`NOTES_CHUNK_BYTES`] may still get a note of
+/// the maximum length.
 pub(crate) const MAX_NOTES_CHUNK_BYTES: usize = (1 << 24) + (1 << 16);
 const _: () = assert!(NOTES_CHUNK_BYTES + MAX_NOTE_BYTES + 20 <= MAX_NOTES_CHUNK_BYTES);
 
-/// Size in bytes at which a chunk of metadata is closed.
+/// Length of a chunk of metadata, in bytes, at which the chunk is complete: no more entries are added to it.
 pub(crate) const METADATA_CHUNK_BYTES: usize = 1 << 12;
-/// Length of the longest chunk of metadata, in bytes. A chunk below [`METADATA_CHUNK_BYTES`] takes one more entry of any
-/// length.
+/// Length of the longest chunk of metadata, in bytes: a chunk shorter than [`METADATA_CHUNK_BYTES`] may still get an
+/// entry of the maximum length.
 pub(crate) const MAX_METADATA_CHUNK_BYTES: usize = 1 << 14;
 const _: () = assert!(
     METADATA_CHUNK_BYTES + MAX_METADATA_KEY_BYTES + MAX_METADATA_VALUE_BYTES + 4 <= MAX_METADATA_CHUNK_BYTES
@@ -289,8 +293,8 @@ pub(crate) fn check_reserved(path: &Path, offset: usize, reserved: &[u8]) -> Res
     }
 }
 
-/// Fails if a text is not UTF-8, since all texts in a store must be readable. Such a text can only come from a
-/// caller in another language.
+/// Fails if the bytes of a text are not UTF-8, since all texts in a store must be readable. `what` is the noun for
+/// the text in the error. A Rust `str` always passes; the check is for texts from callers in other languages.
 pub(crate) fn check_text(what: &str, bytes: &[u8]) -> Result<()> {
     std::str::from_utf8(bytes).map(|_| ()).map_err(|error| {
         Error::BadArgument(format!(
@@ -300,7 +304,7 @@ pub(crate) fn check_text(what: &str, bytes: &[u8]) -> Result<()> {
     })
 }
 
-/// Fails if tables cannot have this block size. `None`, the codec's default, is valid.
+/// Fails if tables cannot have this block size in bytes. `None`, which means the codec's default, is valid.
 pub(crate) fn check_block_size(block_size: Option<u32>) -> Result<()> {
     match block_size {
         Some(size) if !size.is_power_of_two() || !BLOCK_SIZES.contains(&size) => {

@@ -38,8 +38,7 @@ pub trait Fs: Debug + Send + Sync {
     fn lock(&self, path: &Path) -> io::Result<Option<Lock>>;
 }
 
-/// Declares methods of an [`Fs`] that call the same method of another `Fs`. `$disk` is an expression for the other
-/// `Fs`.
+/// Declares methods of an [`Fs`] that call the same method of another `Fs`, which the expression `$disk` returns.
 macro_rules! delegate {
     ($self:ident => $disk:expr; $($name:ident($($path:ident),+) -> $result:ty;)+) => {
         $(fn $name(&$self, $($path: &Path),+) -> io::Result<$result> { $disk.$name($($path),+) })+
@@ -61,7 +60,7 @@ pub trait SyncFile: Send + Sync {
     fn sync(&self) -> io::Result<()>;
 }
 
-/// The lock of a file. It is released when it is dropped or when its process ends.
+/// A held lock of a file. It is released when this value is dropped, or when the process ends.
 pub struct Lock {
     handle: Box<dyn LockHandle>,
 }
@@ -95,9 +94,9 @@ impl Lock {
 /// lock releases it explicitly.
 struct DiskLock {
     file: File,
-    /// Path as the caller gave it.
+    /// Path of the locked file, as the caller gave it.
     path: PathBuf,
-    /// Canonical path.
+    /// Canonical path of the locked file.
     canonical: Arc<Path>,
     process: Process,
 }
@@ -147,9 +146,9 @@ pub(crate) fn is_locked_by_this_process(path: &Path) -> bool {
         .is_some_and(|all| all.iter().any(|(other, process)| *other == canonical && process.is_here()))
 }
 
-/// Returns [`LOCKED_PATHS`] for reading or changing it. Gives up and returns `None` after a number of attempts: if
-/// a process was forked while a thread changed the list, the mutex of the list stays locked for ever in the new
-/// process. Without the list, only the text of an error differs.
+/// Returns [`LOCKED_PATHS`] for reading or changing. Gives up after some attempts and returns `None`: if a process
+/// was forked while a thread changed the list, the mutex of the list stays locked for ever in the new process.
+/// Without the list, only the text of [`Error::Locked`] differs.
 fn locked_paths() -> Option<MutexGuard<'static, LockedPaths>> {
     let tries = (0..10_000).map(|_| match LOCKED_PATHS.try_lock() {
         Ok(all) => Some(all),
@@ -162,14 +161,14 @@ fn locked_paths() -> Option<MutexGuard<'static, LockedPaths>> {
     tries.flatten().next()
 }
 
-/// The real disk. Files for random access are mapped, unless the disk is [`Disk::resident`].
+/// The file system of the operating system. Files for random access are memory-mapped, except by a [`Disk::resident`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Disk {
     resident: bool,
 }
 
 impl Disk {
-    /// Creates the real disk without memory maps. Files for random access are read whole into memory, in huge pages if
+    /// Creates a `Disk` that uses no memory maps. Files for random access are read whole into memory, in huge pages if
     /// the system has them. Look-ups in large stores are about a tenth faster. But opening takes as long as reading all
     /// bytes, and the memory belongs to the process, not to the page cache.
     ///
@@ -308,7 +307,7 @@ fn is_file_at(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Whether the path leads to the open file. It always does, since an open file cannot be removed on this system.
+/// Whether the path leads to the open file. Always true, because an open file cannot be removed on this system.
 #[cfg(not(unix))]
 fn is_file_at(_: &File, _: &Path) -> io::Result<bool> {
     Ok(true)
@@ -330,7 +329,8 @@ impl SyncFile for File {
     }
 }
 
-/// A file that gets its name only when it is complete and durable. If it is dropped before, it is removed.
+/// A file that is written under a temporary name, and gets its final name when it is complete and durable. If this
+/// value is dropped before, the file is removed.
 pub(crate) struct NewFile {
     fs: Arc<dyn Fs>,
     path: PathBuf,
@@ -339,7 +339,7 @@ pub(crate) struct NewFile {
     process: Process,
 }
 
-/// Suffix of the names of incomplete files.
+/// Suffix of the temporary names of incomplete files.
 pub(crate) const TEMPORARY_SUFFIX: &str = ".tmp";
 const WRITE_BUFFER_BYTES: usize = 1 << 18;
 
@@ -353,7 +353,7 @@ impl NewFile {
         Ok(NewFile { fs: fs.clone(), path: path.to_path_buf(), temporary, file, process: Process::this() })
     }
 
-    /// Makes the file durable and renames it to its name. Does not sync the folder.
+    /// Makes the file durable, and renames it to its final name. Does not sync the folder.
     pub(crate) fn commit(mut self) -> Result<()> {
         let Some(file) = self.file.take() else { return Ok(()) };
         let committed = file

@@ -29,7 +29,8 @@ pub(crate) struct HuffmanCode {
 }
 
 impl HuffmanCode {
-    /// Returns the code of the smallest total length for symbols that occur `counts[symbol]` times.
+    /// Returns the code with the smallest total length for a text in which each symbol occurs `counts[symbol]` times.
+    /// Code words have at most [`MAX_WORD_BITS`] bits.
     ///
     /// Package-merge: L. L. Larmore, D. S. Hirschberg, "A fast algorithm for optimal length-limited Huffman
     /// codes", J. ACM 37 (1990). A symbol that never occurs gets no code word; a single symbol gets one bit.
@@ -60,7 +61,8 @@ impl HuffmanCode {
         HuffmanCode::assign_words(lengths.into())
     }
 
-    /// Returns the code with these lengths. A valid code is complete, has a single word of one bit, or has no word.
+    /// Returns the code whose code words have these lengths. A valid code is complete (uses all bit strings), has a
+    /// single word of one bit, or has no word.
     ///
     /// # Errors
     /// [`Damage::IncompleteCode`] if the lengths are no valid code.
@@ -130,8 +132,8 @@ impl HuffmanCode {
     }
 }
 
-/// An entry of the decoding table. From the lowest bit: total length of its code words in bits (8 bits), number of its symbols
-/// (8 bits), up to six symbols (8 bits each). The length has the lowest bits, so the entry itself can be a shift count.
+/// An entry of the decoding table. Its fields, from the lowest bit on: total length of its code words (8 bits), number of its
+/// symbols (8 bits), up to six symbols (8 bits each). As the length is in the lowest bits, the entry itself can be a shift count.
 #[derive(Clone, Copy, Debug, Default)]
 struct LookUpEntry(u64);
 
@@ -141,7 +143,7 @@ impl LookUpEntry {
         LookUpEntry((self.0 | u64::from(symbol) << (16 + 8 * count)) + (1 << 8) + u64::from(length))
     }
 
-    /// The symbols, then two bytes without a meaning.
+    /// Returns the up to six symbols. The bytes after them have no meaning.
     #[inline(always)]
     fn symbols(self) -> [u8; 8] {
         (self.0 >> 16).to_le_bytes()
@@ -165,7 +167,7 @@ pub(crate) struct HuffmanDecoder {
 }
 
 impl HuffmanDecoder {
-    /// Bytes in memory.
+    /// Size of a decoder's table in memory, in bytes.
     pub(crate) const MEMORY: usize = size_of::<LookUpEntry>() << MAX_WORD_BITS;
 
     pub(crate) fn new(code: &HuffmanCode) -> HuffmanDecoder {
@@ -211,9 +213,9 @@ impl HuffmanDecoder {
         Ok(())
     }
 
-    /// Like [`HuffmanDecoder::decode`], for several streams together: while one waits for its look-up, the others continue.
-    /// Each stream first gets `refills` refills, so that no branch depends on the code words. Streams that need
-    /// more refills get them afterwards.
+    /// Like [`HuffmanDecoder::decode`], for several streams together: while one stream waits for a table look-up, the
+    /// others continue. Each stream first gets `refills` refills, so that no branch depends on the code words. Streams
+    /// that need more refills get them afterwards.
     #[inline(always)]
     pub(crate) fn decode_interleaved<const N: usize>(
         &self,
@@ -242,10 +244,10 @@ impl HuffmanDecoder {
     }
 }
 
-/// A stream of code words that is being decoded. The next code word starts at bit `position`.
+/// State of the decoding of one stream of code words. The next code word starts at bit `position`.
 pub(crate) struct SymbolStream {
     position: usize,
-    /// Number of symbols decoded.
+    /// Number of symbols decoded so far.
     done: usize,
 }
 
@@ -331,7 +333,8 @@ mod tests {
         }
     }
 
-    /// Total length in bits of an optimal code without a limit: repeatedly joins the two lightest nodes.
+    /// Returns the total length in bits of an optimal code whose words may have any length. Huffman's algorithm:
+    /// repeatedly joins the two nodes with the smallest counts.
     fn unlimited(counts: &[u64]) -> u64 {
         let mut heap: std::collections::BinaryHeap<_> =
             counts.iter().map(|&c| std::cmp::Reverse(c)).collect();

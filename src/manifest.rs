@@ -1,4 +1,5 @@
-//! The manifest: the settings, segments and logs of a store. Also the names of a store's files.
+//! The manifest: the file that lists a store's settings, its segments and its first log. This module also names and
+//! recognizes the other files of a store.
 
 mod encoding;
 
@@ -24,65 +25,67 @@ pub(crate) const BUILD_MARKER: &str = "BUILDING";
 pub(crate) struct Settings {
     /// Width of the fingerprints, in bits.
     pub(crate) bits: u32,
-    /// Largest distance of a query, in bits.
+    /// Largest Hamming distance that queries may ask for, in bits.
     pub(crate) distance: u32,
     pub(crate) codec: Codec,
     /// Whether the store keeps ids with its fingerprints.
     pub(crate) has_ids: bool,
     /// Block size of new tables in bytes; `None` is the codec's default.
     pub(crate) block_size: Option<u32>,
-    /// Fingerprints from one restart point to the next in new tables; `None` is the codec's default.
+    /// Number of fingerprints from one restart point (a place in a block where decoding can start) to the next in new
+    /// tables; `None` is the codec's default.
     pub(crate) span: Option<u16>,
     /// Text profile, which describes how texts become fingerprints; empty if the fingerprints are not of texts.
     pub(crate) profile: String,
-    /// Plan of new segments.
+    /// Plan for the tables of new segments: a fixed plan by its name, or an automatic choice.
     pub(crate) plan: PlanChoice,
 }
 
-/// Settings, segments and first log of a store.
+/// The content of a manifest: settings, segments and first log of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Manifest {
     pub(crate) settings: Settings,
-    /// Number for the next segment or log. It is greater than the numbers of all segments, but logs that the
-    /// manifest does not list may already use it or a greater one.
+    /// Smallest file number that a new segment or log may get. It is greater than the file numbers of all segments. But
+    /// newer logs, which the manifest does not list, may already use this number or greater ones.
     pub(crate) next_number: u64,
-    /// Number of the oldest log whose operations are not in segments; 0 if there is no such log.
+    /// File number of the oldest log whose operations are not in segments; 0 if there is no such log.
     pub(crate) first_log: u64,
-    /// Sequence number of the first record in the log `first_log`. It equals the count of all records before this
-    /// one.
+    /// Sequence number of the first record in the log `first_log`: the count of all log records that the store
+    /// has ever written before that record.
     pub(crate) first_sequence: u64,
-    /// Largest id ever stored in segments. It never decreases, so that a program that numbers its documents uses no id twice.
+    /// Largest id ever stored, except ids that are still only in logs. It never decreases, even if the id is deleted, so a
+    /// program that numbers its documents uses no id twice.
     pub(crate) highest_id: Option<u64>,
-    /// Entries of the segments, oldest first.
+    /// Descriptions of the segments, oldest first.
     pub(crate) segments: Vec<SegmentEntry>,
 }
 
-/// The entry of a segment in the manifest.
+/// The manifest's description of one segment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SegmentEntry {
-    /// Number at the start of the segment's file names.
+    /// File number: the names of all files of the segment start with it.
     pub(crate) number: u64,
     /// Number of distinct fingerprints.
     pub(crate) fingerprints: u64,
     /// Number of pairs of fingerprint and id; 0 if the store has no ids.
     pub(crate) ids: u64,
-    /// Number of names of documents.
+    /// Number of document names.
     pub(crate) names: u64,
     /// Number of tombstones. Each deletes a pair from older segments.
     pub(crate) tombstones: u64,
     /// Number of metadata values.
     pub(crate) metadata: u64,
-    /// Number of notes of documents.
+    /// Number of notes (bytes stored with a document).
     pub(crate) notes: u64,
     pub(crate) tables: u32,
     pub(crate) has_ids: bool,
-    /// Footer checksum of each file, in the order of [`SegmentEntry::file_names`].
+    /// Checksum in the footer of each file, in the order of [`SegmentEntry::file_names`].
     pub(crate) footer_crcs: Vec<u32>,
     /// Name of the plan that the segment's tables were built with.
     pub(crate) plan: String,
 }
 
-/// Exclusive upper bound of the file numbers of segments and logs.
+/// File numbers of segments and logs are less than this limit.
 const FILE_NUMBER_END: u64 = 1 << 48;
 
 /// File name extensions of a segment's side files (all files except tables), in the order of their flags in the manifest.
@@ -93,12 +96,12 @@ impl SegmentEntry {
         format!("{:06}-{table:02}.table", self.number)
     }
 
-    /// Returns the name of a side file. `extension` is one of [`SIDE_FILE_EXTENSIONS`].
+    /// Returns the name of the segment's side file with this extension, which is one of [`SIDE_FILE_EXTENSIONS`].
     pub(crate) fn side_file_name(&self, extension: &str) -> String {
         format!("{:06}.{extension}", self.number)
     }
 
-    /// Whether the segment has each of the side files, in the order of [`SIDE_FILE_EXTENSIONS`].
+    /// Returns for each extension in [`SIDE_FILE_EXTENSIONS`] whether the segment has the side file.
     fn has_side_files(&self) -> [bool; SIDE_FILE_EXTENSIONS.len()] {
         [self.has_ids, self.names > 0, self.tombstones > 0, self.metadata > 0, self.notes > 0]
     }
@@ -116,25 +119,25 @@ pub(crate) fn log_file_name(number: u64) -> String {
     format!("{number:06}.log")
 }
 
-/// Returns the error for a store that has used all file numbers.
+/// Returns the [`Error::Exhausted`] for a store that has used all file numbers.
 fn numbers_exhausted(path: &Path) -> Error {
     let reason = "file numbers are exhausted: `salvage` the store into a new one";
     Error::Exhausted { path: path.to_path_buf(), reason }
 }
 
-/// Refuses a log number that is too large. Readers would ignore such a log.
+/// Returns an error if the file number of a new log is too large, because readers would ignore the log.
 pub(crate) fn check_log_number(path: &Path, number: u64) -> Result<()> {
     if number < FILE_NUMBER_END { Ok(()) } else { Err(numbers_exhausted(path)) }
 }
 
-/// Parses the file name of a log. Returns its number, or `None` if the file is not a log.
+/// Returns the number in the file name of a log; `None` if `name` is not the file name of a log.
 pub(crate) fn log_number(name: &str) -> Option<u64> {
     let number = name.strip_suffix(".log")?.parse().ok()?;
     (log_file_name(number) == name && number < FILE_NUMBER_END).then_some(number)
 }
 
-/// Returns an unused number for a new segment or log. It is greater than the number of any file in `names`, and at
-/// least the manifest's `next_number`. The names are needed because the manifest does not list all logs.
+/// Returns an unused file number for a new segment or log. It is greater than the number of any file in `names`, and
+/// at least the manifest's `next_number`. The names are needed because the manifest does not list all logs.
 pub(crate) fn next_free_number(manifest: Option<&Manifest>, names: &[String]) -> u64 {
     let number = |name: &String| {
         let digits = name.bytes().take_while(u8::is_ascii_digit).count();
@@ -179,11 +182,11 @@ pub(crate) fn is_manifest_lost(names: &[String]) -> bool {
         && names.iter().any(|name| is_store_file(name) && !name.ends_with(TEMPORARY_SUFFIX))
 }
 
-/// Error message for a store that has lost its manifest, with advice.
+/// Error message for a store that has lost its manifest. It advises to salvage the store.
 pub(crate) const MANIFEST_LOST_REASON: &str =
     "it has store files, but no MANIFEST; `salvage` copies the intact files to a new store";
 
-/// Returns the reason why a folder without a manifest is not a store.
+/// Returns the reason why a folder without a manifest is not a store, for an error message.
 fn missing_manifest_reason(names: &[String]) -> String {
     if names.iter().any(|name| name == BUILD_MARKER) {
         "the build of this store was interrupted; run it again".to_string()
@@ -195,8 +198,8 @@ fn missing_manifest_reason(names: &[String]) -> String {
 }
 
 impl Manifest {
-    /// Returns the names of the store's files, except the manifest: all files of segments, and the logs among `names` whose
-    /// operations are not in segments.
+    /// Returns the names of the store's segment files and logs. The manifest lists all segment files. The logs are those
+    /// among `names`, the files in the folder, whose operations are not in segments.
     pub(crate) fn file_names(&self, names: &[String]) -> Vec<String> {
         let mut files: Vec<String> = self.segments.iter().flat_map(SegmentEntry::file_names).collect();
         let is_needed = |name: &&String| log_number(name).is_some_and(|number| self.has_log(number));
@@ -204,12 +207,12 @@ impl Manifest {
         files
     }
 
-    /// Whether the operations of a log are not in segments. `number` is the number of the log.
+    /// Whether the log with this file number is still needed, because its operations are not in segments.
     pub(crate) fn has_log(&self, number: u64) -> bool {
         self.first_log > 0 && number >= self.first_log
     }
 
-    /// Whether the manifest file in a folder starts with the manifest magic. The rest may be damaged.
+    /// Whether the folder has a manifest file that starts with the magic bytes of manifests. Its other bytes may be damaged.
     pub(crate) fn has_magic(fs: &dyn Fs, store: &Path) -> bool {
         fs.map(&store.join(MANIFEST)).is_ok_and(|bytes| bytes.as_ref().starts_with(&format::MANIFEST_MAGIC))
     }

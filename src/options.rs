@@ -25,15 +25,16 @@ pub struct BuildOptions {
     /// Objective by which the build chooses a codec once all fingerprints are known. It overrides `codec`.
     /// `None` by default.
     pub codec_objective: Option<CodecObjective>,
-    /// Plan of the tables; by default, chosen by the number of fingerprints.
+    /// Plan of the tables: how many tables there are, and which fingerprint bits are the prefix that a query looks up in
+    /// each table. By default, the number of fingerprints determines the plan.
     pub plan: PlanChoice,
     /// Block size in bytes, a power of two from 256 to 65536; `None` is the codec's default.
     pub block_size: Option<u32>,
-    /// Number of fingerprints between restart points of the Huffman codecs, 1 to 256.
+    /// Number of fingerprints from one restart point to the next, 1 to 256. A restart point is a place in a block where
+    /// a Huffman codec can start decoding.
     ///
-    /// A smaller span makes look-ups shorter and tables larger. `None` chooses by the codec: 32 for
-    /// `all-differences`. For the other codecs, it is 64, or 28 in segments of about a million fingerprints
-    /// or more.
+    /// A smaller span makes look-ups shorter and tables larger. `None` means 32 for `all-differences`. For the
+    /// other codecs, it means 64, or 28 in segments of about a million fingerprints or more.
     pub span: Option<u16>,
     /// Memory for sorting, in bytes, at least 16 MiB. If the fingerprints need more, sorted runs go to
     /// temporary files in the store's folder. `None` is a quarter of the machine's memory.
@@ -81,11 +82,11 @@ impl Default for BuildOptions {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CodecObjective {
-    /// Chooses the codec with the smallest tables. The size is estimated from a sample of up to 131,072
-    /// fingerprints, in runs of neighbours.
+    /// Chooses the codec with the smallest tables. The sizes are measured on a sample of up to 131,072
+    /// fingerprints, taken in groups of consecutive fingerprints.
     Size,
-    /// Chooses the codec with the smallest tables among those whose query time is at most 1.5 times the
-    /// fastest codec's, by the cost model.
+    /// Chooses the codec with the smallest tables among those whose estimated query time is at most 1.5 times
+    /// that of the fastest codec.
     Speed,
 }
 
@@ -129,19 +130,21 @@ pub struct StoreOptions {
     pub distance: Option<u32>,
     /// Codec of the tables; `first-difference` for a new store.
     pub codec: Option<Codec>,
-    /// Plan of each segment's tables; a new store chooses it by the segment's size.
+    /// Plan of each segment's tables, see [`BuildOptions::plan`]. For a new store, `None` means that the number
+    /// of fingerprints in the segment determines the plan.
     pub plan: Option<PlanChoice>,
-    /// Whether ids are stored; true for a new store. Without ids, the ids of all pairs count as equal.
+    /// Whether ids are stored; true for a new store. Without ids, every id counts as 0, so a fingerprint is
+    /// stored at most once.
     pub ids: Option<bool>,
     /// Block size in bytes, see [`BuildOptions::block_size`].
     pub block_size: Option<u32>,
-    /// Number of fingerprints between restart points, see [`BuildOptions::span`].
+    /// Number of fingerprints from one restart point of a block to the next, see [`BuildOptions::span`].
     pub span: Option<u16>,
     /// Description of how texts become fingerprints. The store keeps this string; the engine does not
     /// interpret it.
     pub profile: Option<String>,
-    /// Durability of [`Store::insert`](crate::Store::insert) and the other single writes: [`Durability::Os`]
-    /// by default. Each commit of a [`Transaction`](crate::Transaction) has its own durability.
+    /// Durability of [`Store::insert`](crate::Store::insert) and the other methods of `Store` that write but have no
+    /// `durability` argument: [`Durability::Os`] by default.
     pub durability: Durability,
     /// Size of a memtable in bytes, 64 MiB by default.
     ///
@@ -153,13 +156,13 @@ pub struct StoreOptions {
     pub memory: Option<u64>,
     /// Whether segments are merged in the background; true by default.
     pub compaction: bool,
-    /// Number of segments of similar size that are merged into one, T; 4 by default, at least 2.
+    /// Number of segments of similar size that are merged into one; 4 by default, at least 2.
     ///
-    /// A larger fanout writes less and slows queries down. If n pairs are flushed m at a time, each pair is
-    /// written at most `1 + log_T(n / m)` times. If most operations are queries, 2 is better: the store has
-    /// two thirds as many segments as with 4, and merges write up to twice as much.
+    /// A larger fanout writes less and slows queries down. With fanout T, if n fingerprints are flushed m at a time,
+    /// each fingerprint is written at most `1 + log_T(n / m)` times. If most operations are queries, 2 is better: the
+    /// store has two thirds as many segments as with 4, and merges write up to twice as much.
     pub fanout: usize,
-    /// Limit for compaction in the background, in bytes written per second; `None`, the default, is no limit.
+    /// Maximum rate at which background merges write, in bytes per second; `None`, the default, is no limit.
     pub compaction_rate: Option<u64>,
     /// File system of the store: the real disk by default.
     pub fs: Arc<dyn Fs>,
@@ -199,8 +202,8 @@ pub enum Durability {
     /// The write is on the disk. Before the sync, the writer waits at most this long for other writers, which
     /// then share the sync.
     ///
-    /// The wait ends early when as many writers as expected are waiting: those that shared the last sync, and
-    /// those that arrived while it ran. A single writer does not wait.
+    /// The wait ends early when the number of waiting writers reaches the number that shared the last sync plus the
+    /// number that arrived while that sync ran. So a single writer does not wait.
     Group(Duration),
 }
 
@@ -210,7 +213,7 @@ pub(crate) const MIN_SORT_MEMORY: u64 = 16 << 20;
 const DEFAULT_SORT_MEMORY: u64 = 1 << 30;
 
 impl BuildOptions {
-    /// Memory for sorting in bytes, with the default resolved and at least [`MIN_SORT_MEMORY`].
+    /// Returns the memory for sorting, in bytes: `self.memory` or its default, but at least [`MIN_SORT_MEMORY`].
     pub(crate) fn memory(&self) -> u64 {
         self.memory
             .unwrap_or_else(|| machine_memory().map_or(DEFAULT_SORT_MEMORY, |all| all / 4))

@@ -95,7 +95,7 @@ mod tests {
 
     use super::*;
 
-    /// Reference implementation that moves one bit at a time.
+    /// Reference implementation of [`Permutation::apply`], which moves one bit at a time.
     fn plain<F: Fingerprint>(sources: &[u8], value: F) -> F {
         let mut permuted = F::ZERO;
         for (target, &source) in sources.iter().enumerate() {

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 
-/// Progress of a long operation.
+/// Progress of a long operation, such as a build, a merge or a verification, in units of work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Finished units. A build counts the fingerprints written, over all tables; a verification counts the
-    /// fingerprints read.
+    /// Number of finished units. The units of a build are the fingerprints written to tables, those of a verification
+    /// the fingerprints read.
     pub done: u64,
-    /// Units of the whole operation; 0 while unknown.
+    /// Number of units of the whole operation; 0 while unknown.
     pub total: u64,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Debug for ProgressCallback {
     }
 }
 
-/// Converts the answer of a callback or visitor to a result: a break becomes [`Error::Cancelled`].
+/// Converts the answer of a callback or visitor to a result: [`ControlFlow::Break`] becomes [`Error::Cancelled`].
 pub(crate) fn break_to_cancelled(answer: ControlFlow<()>) -> Result<()> {
     match answer {
         ControlFlow::Continue(()) => Ok(()),
@@ -46,8 +46,8 @@ pub(crate) fn break_to_cancelled(answer: ControlFlow<()>) -> Result<()> {
     }
 }
 
-/// Number of records between two calls of a callback. The slowest operation takes some hundredths of a second
-/// for this number of records.
+/// Number of records that an operation processes between two calls of its callback. The slowest operation takes
+/// some hundredths of a second for this number of records.
 pub(crate) const CANCEL_CHECK_INTERVAL: u64 = 1 << 16;
 
 /// Counter of the finished units of an operation. All threads of the operation share one counter, which reports
@@ -60,15 +60,15 @@ pub(crate) struct ProgressCounter<'a> {
 }
 
 impl<'a> ProgressCounter<'a> {
-    /// Creates a counter with no finished units of `total`. `total` is 0 if it is unknown.
+    /// Creates a counter for `total` units, none of them finished. `total` is 0 if the number is unknown.
     pub(crate) fn new(callback: Option<&'a ProgressCallback>, total: u64) -> Self {
         ProgressCounter { callback, done: AtomicU64::new(0), total, is_cancelled: AtomicBool::new(false) }
     }
 
-    /// Adds finished units, and calls the callback.
+    /// Adds `more` finished units, and calls the callback.
     ///
     /// # Errors
-    /// [`Error::Cancelled`], in every thread, once the callback has returned a break.
+    /// [`Error::Cancelled`], in every thread, once the callback has returned [`ControlFlow::Break`].
     pub(crate) fn add(&self, more: u64) -> Result<()> {
         let done = self.done.fetch_add(more, Ordering::Relaxed) + more;
         let Some(ProgressCallback(callback)) = self.callback else { return Ok(()) };
@@ -80,8 +80,9 @@ impl<'a> ProgressCounter<'a> {
         break_to_cancelled(answer)
     }
 
-    /// Counts `more` finished units in `pending`. When `pending` reaches [`CANCEL_CHECK_INTERVAL`], adds them to
-    /// the counter by [`ProgressCounter::add`], and sets `pending` to 0. The caller must add the rest at the end.
+    /// Counts `more` finished units in `pending`. When `pending` reaches [`CANCEL_CHECK_INTERVAL`], adds the pending
+    /// units to the counter by [`ProgressCounter::add`], and sets `pending` to 0. At the end, the caller must add the
+    /// units that are still pending.
     pub(crate) fn add_batched(&self, pending: &mut u64, more: u64) -> Result<()> {
         *pending += more;
         if *pending >= CANCEL_CHECK_INTERVAL { self.add(std::mem::take(pending)) } else { Ok(()) }
@@ -98,7 +99,7 @@ impl<'a> ProgressCounter<'a> {
         self.check_cancelled()
     }
 
-    /// Calls the callback without new units, for work that does not count as progress.
+    /// Calls the callback without new units, so that it can also cancel work that does not count as progress.
     ///
     /// # Errors
     /// The errors of [`ProgressCounter::add`].
@@ -106,8 +107,8 @@ impl<'a> ProgressCounter<'a> {
         self.add(0)
     }
 
-    /// Adds one record to `seen`. Calls [`ProgressCounter::check_cancelled`] whenever `seen` is a multiple of
-    /// [`CANCEL_CHECK_INTERVAL`].
+    /// Adds 1 to `seen`, the number of records processed so far. Calls [`ProgressCounter::check_cancelled`] whenever `seen`
+    /// is a multiple of [`CANCEL_CHECK_INTERVAL`].
     #[inline]
     pub(crate) fn check_cancelled_at(&self, seen: &mut u64) -> Result<()> {
         *seen += 1;

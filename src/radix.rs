@@ -19,8 +19,11 @@ pub(crate) struct Digit<F> {
 }
 
 impl<F: Fingerprint> Digit<F> {
-    /// Selects the set bits of a mask, which has at most [`MAX_DIGIT_BITS`] of them. In the digit, they keep
-    /// their order.
+    /// Creates a digit of the bits that are set in a mask, at most [`MAX_DIGIT_BITS`] bits. In the digit, the
+    /// bits have the same order as in the fingerprint.
+    ///
+    /// # Panics
+    /// If the mask has more bits.
     pub(crate) fn new(mask: F) -> Self {
         let bits = mask.count_ones();
         assert!(bits <= MAX_DIGIT_BITS, "a digit of {bits} bits");
@@ -38,7 +41,7 @@ impl<F: Fingerprint> Digit<F> {
         digit
     }
 
-    /// Number of possible digits.
+    /// Number of possible digits, and so of buckets (groups of fingerprints with equal digits).
     pub(crate) fn buckets(&self) -> usize {
         1 << self.bits
     }
@@ -49,9 +52,9 @@ impl<F: Fingerprint> Digit<F> {
         self.runs[..self.len].iter().fold(0, |digit, run| digit | gather(run, fingerprint))
     }
 
-    /// Writes the fingerprints to `out`, which has the same length, by ascending digit. Fingerprints with equal
-    /// digits keep their order. `ends` has one entry for each possible digit. It is set to the end of the
-    /// fingerprints with this digit in `out`.
+    /// Writes the fingerprints to `out`, which has the same length, in ascending order of their digits.
+    /// Fingerprints with equal digits keep their order. `ends` has one entry for each possible digit. The entry
+    /// is set to the position in `out` at which the fingerprints with this digit end.
     pub(crate) fn scatter(&self, fingerprints: &[F], out: &mut [F], ends: &mut [u32]) {
         // If the number of runs is a constant, `scatter` has no inner loop.
         match self.runs[..self.len] {
@@ -70,7 +73,7 @@ fn gather<F: Fingerprint>(&(mask, shift): &(F, u32), fingerprint: F) -> usize {
     ((fingerprint & mask) >> shift).low_u64() as usize
 }
 
-/// Returns the `count` most significant set bits of a mask, or all if it has fewer.
+/// Returns the `count` most significant set bits of a mask, or all its set bits if they are fewer.
 pub(crate) fn first_bits<F: Fingerprint>(mask: F, count: u32) -> F {
     let mut left = mask;
     for _ in 0..count.min(mask.count_ones()) {
@@ -96,13 +99,14 @@ fn scatter<T: Copy>(values: &[T], out: &mut [T], ends: &mut [u32], digit: impl F
     }
 }
 
-/// Converts the ends of the buckets, as [`Digit::scatter`] sets them, to the range of each bucket.
+/// Returns the range of each bucket (the values with one digit). `ends` has the end of each bucket, as
+/// [`Digit::scatter`] sets it.
 pub(crate) fn ranges(ends: &[u32]) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
     let mut start = 0;
     ends.iter().map(move |&end| std::mem::replace(&mut start, end as usize)..end as usize)
 }
 
-/// Number of values that are partitioned at once (a chunk), so that their partition fits in the second-level
+/// Length of a chunk: the number of values that are partitioned at once, so few that they fit in the second-level
 /// cache.
 const CHUNK_LEN: usize = 1 << 16;
 
@@ -112,15 +116,15 @@ const CHUNK_LEN: usize = 1 << 16;
 /// Each chunk is partitioned separately. So the cores need no common counters, and each core reads and writes
 /// contiguous memory.
 pub(crate) struct Partition {
-    /// Ends of all buckets in the first chunk, then in the second chunk, and so on. Each end is counted from the
+    /// End of each bucket's range in the first chunk, then in the second chunk, and so on. Each end is counted from the
     /// start of its chunk.
     ends: Vec<u32>,
     buckets: usize,
 }
 
 impl Partition {
-    /// Writes `values` to `space`, which has the same length, partitioned by `digit`. Calls `go_on` with the
-    /// number of each chunk. If it returns false, that chunk is skipped, and the partition is incomplete.
+    /// Partitions `values` by `digit`, and writes them to `space`, which has the same length. Before each chunk, calls
+    /// `go_on` with the index of the chunk. If `go_on` returns false, the chunk is skipped, and the partition is incomplete.
     pub(crate) fn new<F: Fingerprint>(
         values: &[F],
         space: &mut [F],
@@ -144,7 +148,7 @@ impl Partition {
         self.buckets
     }
 
-    /// Range of a bucket in each chunk, counted from the start of the chunk.
+    /// Returns the ranges of a bucket, one for each chunk, counted from the start of the chunk.
     fn ranges(&self, bucket: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
         self.ends.chunks(self.buckets).map(move |ends| {
             let start = if bucket == 0 { 0 } else { ends[bucket - 1] };
@@ -152,12 +156,12 @@ impl Partition {
         })
     }
 
-    /// Slices of a bucket's values, one per chunk.
+    /// Returns the slices of `partitioned` that have the values of a bucket, one slice per chunk.
     fn pieces<'a, F>(&'a self, partitioned: &'a [F], bucket: usize) -> impl Iterator<Item = &'a [F]> {
         partitioned.chunks(CHUNK_LEN).zip(self.ranges(bucket)).map(|(values, range)| &values[range])
     }
 
-    /// Number of values in a bucket.
+    /// Number of values in a bucket, that is, with the digit `bucket`.
     pub(crate) fn len(&self, bucket: usize) -> usize {
         self.ranges(bucket).map(|range| range.len()).sum()
     }
@@ -175,7 +179,8 @@ impl Partition {
         (0..self.buckets).map(take).collect()
     }
 
-    /// Replaces the content of `values` by the values of a bucket, in their order.
+    /// Replaces the content of `values` by the values of a bucket (those with the digit `bucket`), in the order of the
+    /// partitioned list.
     pub(crate) fn read<F: Fingerprint>(&self, partitioned: &[F], bucket: usize, values: &mut Vec<F>) {
         values.clear();
         values.reserve_exact(self.len(bucket));
@@ -186,12 +191,12 @@ impl Partition {
 /// The part of an output slice that [`Partition::split`] assigns to one bucket.
 pub(crate) struct BucketSlice<'o, F> {
     pub(crate) bucket: usize,
-    /// Position in the whole output.
+    /// Index in the whole output slice at which this part starts.
     pub(crate) start: usize,
     pub(crate) values: &'o mut [F],
 }
 
-/// Returns the first `count` elements of a reusable buffer, which grows if necessary. Their values are arbitrary.
+/// Returns the first `count` elements of a reusable buffer, with arbitrary values. The buffer grows if necessary.
 pub(crate) fn scratch<F: Fingerprint>(space: &mut Vec<F>, count: usize) -> &mut [F] {
     if space.len() < count {
         // A new vector, since `resize` would copy the old values.
@@ -200,7 +205,7 @@ pub(crate) fn scratch<F: Fingerprint>(space: &mut Vec<F>, count: usize) -> &mut 
     &mut space[..count]
 }
 
-/// Maximum number of values that are sorted by comparison.
+/// Maximum number of values that are sorted by comparison. More values are sorted by radix.
 const COMPARISON_SORT_MAX: usize = 64;
 /// Bits of each digit of the radix sort.
 const SORT_DIGIT_BITS: u32 = 8;
@@ -227,7 +232,7 @@ pub(crate) fn sort_with_space<F: Fingerprint>(values: &mut [F], space: &mut Vec<
     });
 }
 
-/// Sorts in place on all cores, by `key`, then by value.
+/// Sorts values in place on all cores. A smaller value must have a smaller or equal `key`.
 pub(crate) fn sort<T: Copy + Ord + Send, F: Fingerprint>(
     values: &mut [T],
     key: impl Fn(T) -> F + Copy + Sync,
@@ -235,7 +240,8 @@ pub(crate) fn sort<T: Copy + Ord + Send, F: Fingerprint>(
     sort_below(values, key, 0);
 }
 
-/// Sorts values in place by key, then by value. All keys have the same first `bits` bits.
+/// Sorts values in place. A smaller value must have a smaller or equal `key`. The first `bits` bits of all keys must be
+/// the same; the radix sort skips them.
 fn sort_below<T: Copy + Ord + Send, F: Fingerprint>(
     values: &mut [T],
     key: impl Fn(T) -> F + Copy + Sync,

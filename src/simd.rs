@@ -25,7 +25,7 @@ pub trait Kernel {
     fn run(self) -> Self::Output;
 }
 
-/// Runs a kernel with the best instructions of this processor.
+/// Runs a kernel with the newest instructions that this processor has, of those that kernels are compiled for.
 #[inline]
 pub fn dispatch<K: Kernel>(kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
@@ -61,7 +61,8 @@ pub(crate) fn select(word: u64, rank: u32) -> u32 {
     select_plain(word, rank)
 }
 
-/// The version of [`select`] for processors without BMI2. Finds the bit by six halvings of the part that contains it.
+/// The version of [`select`] for processors without BMI2. Halves the part of the word that contains the bit six
+/// times.
 #[inline]
 fn select_plain(mut word: u64, mut rank: u32) -> u32 {
     let mut position = 0;
@@ -109,7 +110,8 @@ pub(crate) fn has_fast_group8() -> bool {
     false
 }
 
-/// Up to eight consecutive numbers of an Elias-Fano code, to compare with a query.
+/// Up to eight consecutive numbers of an Elias-Fano code, to compare with a query. Each number is stored as upper
+/// bits in unary and lower bits at fixed width.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EliasFanoGroup8<'a> {
     /// Upper bits in unary, from the first number of the group on. Each one bit represents a number.
@@ -125,15 +127,16 @@ pub(crate) struct EliasFanoGroup8<'a> {
     pub(crate) position: u32,
     /// Width of the lower bits of a number, at most 57.
     pub(crate) width: u32,
-    /// Value that is added to each number.
+    /// Number to add to each decoded number before it is compared with the query.
     pub(crate) base: u64,
     pub(crate) query: u64,
     pub(crate) distance: u32,
 }
 
 impl EliasFanoGroup8<'_> {
-    /// Returns the numbers, a mask of the numbers within the distance of the query, and a mask of the compared numbers. A
-    /// number that is not within the distance may be returned as any value.
+    /// Decodes the numbers and compares them with the query. Returns the numbers, a mask of the numbers within the
+    /// distance of the query, and a mask of the compared numbers. A number that is not within the distance may be
+    /// returned as any value.
     #[inline(always)]
     pub(crate) fn find_matches(&self) -> ([u64; 8], u8, u8) {
         #[cfg(target_arch = "x86_64")]

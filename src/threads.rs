@@ -15,7 +15,8 @@ use crate::error::{Error, Result};
 
 type ThreadTask = Box<dyn FnOnce() + Send>;
 
-/// A started thread that waits for a task. It runs one task and ends. If this value is dropped, it ends at once.
+/// A started thread that waits for a task. The thread runs one task and ends. If this value is dropped without a task,
+/// the thread ends at once.
 pub(crate) struct IdleThread {
     work: Sender<ThreadTask>,
     thread: JoinHandle<()>,
@@ -46,8 +47,8 @@ impl IdleThread {
     }
 }
 
-/// Id of the process that created an object, such as a thread pool. A forked process gets copies of such objects,
-/// but only the thread that called fork. So it must not use the pools of its parent.
+/// Id of the process that created an object, such as a thread pool. A forked process gets a copy of the object, but of
+/// all threads only the one that called fork. So a forked process must not use the pools of its parent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Process(u32);
 
@@ -61,13 +62,13 @@ impl Process {
     }
 }
 
-/// Converts the error of a thread that could not be started.
+/// Converts the operating system's error for a thread that could not be started to an [`Error::Thread`].
 pub(crate) fn not_started(error: io::Error) -> Error {
     Error::Thread { source: error }
 }
 
-/// Starts `wanted` threads, or fewer, but at least one. If the system refuses a thread, half of the started
-/// threads end again, so that other code can still start threads.
+/// Starts `wanted` threads, or fewer if the system refuses some. After a refusal, half of the started threads end
+/// again, so that other code can still start threads. Fails if no thread can be started.
 fn start(name: &str, wanted: usize) -> Result<Vec<IdleThread>> {
     let mut threads = Vec::new();
     while threads.len() < wanted {
@@ -92,14 +93,14 @@ fn spawn_on(mut threads: Vec<IdleThread>) -> impl FnMut(ThreadBuilder) -> io::Re
     }
 }
 
-/// Creates a pool with one thread per core, or fewer if the system refuses threads.
+/// Creates a pool with [`default_count`] threads, or fewer if the system refuses threads.
 pub(crate) fn pool(name: &str) -> Result<ThreadPool> {
     let threads = start(name, default_count())?;
     let builder = ThreadPoolBuilder::new().num_threads(threads.len());
     builder.spawn_handler(spawn_on(threads)).build().map_err(|error| not_started(io::Error::other(error)))
 }
 
-/// Locks a mutex, also if it is poisoned, that is, a thread has panicked while it held the lock. The panic is not
+/// Locks a mutex, even if it is poisoned because a thread has panicked while it held the lock. The panic is not
 /// lost: it continues in the thread that joins the panicked thread.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -122,12 +123,12 @@ pub(crate) fn default_count() -> usize {
         .unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from))
 }
 
-/// Starts rayon's global pool with `wanted` threads, by default one per core. Does nothing if the pool
-/// exists.
+/// Starts rayon's global pool with `wanted` threads; `None` means one thread per core, or `RAYON_NUM_THREADS` threads.
+/// Does nothing if the pool exists.
 ///
 /// Batches, joins and builds run on this pool, unless the caller is inside another pool. If the system
-/// refuses some threads, the pool has fewer. If it refuses all, the calling thread does all the work, and
-/// other threads must not wait for the pool.
+/// refuses some threads, the pool has fewer. If the system refuses all threads, the calling thread becomes the only
+/// thread of the pool and does all the work. In this case, other threads must not wait for the pool.
 pub fn start_global_pool(wanted: Option<usize>) {
     match start("simstore", wanted.unwrap_or_else(default_count)) {
         Ok(threads) => build_global(threads),
@@ -146,7 +147,7 @@ fn build_global(threads: Vec<IdleThread>) {
 /// The process that started the global pool.
 static POOL_OWNER: OnceLock<Process> = OnceLock::new();
 
-/// Pool of a process that was forked after the global pool was started.
+/// Thread pool of this process if it was forked after the global pool was started, with the process that owns the pool.
 static FORKED_POOL: Mutex<Option<(Process, Arc<ThreadPool>)>> = Mutex::new(None);
 
 /// Runs `work` so that the parallel code in it uses a thread pool of this process, for programs that fork.
@@ -184,8 +185,8 @@ fn is_pool_thread_of_this_process() -> bool {
     rayon::current_thread_index().is_some() && THREAD_OWNER.get().is_some_and(Process::is_here)
 }
 
-/// Starts rayon's global pool if it does not exist. If the system refuses some threads, the pool has fewer;
-/// rayon itself would panic.
+/// Starts rayon's global pool if it does not exist. If the system refuses some threads, the pool has fewer threads,
+/// whereas rayon's own start of the pool would panic.
 ///
 /// # Errors
 /// [`Error::Thread`] if no thread can be started, or if this process was forked after the start of the pool

@@ -1,4 +1,4 @@
-//! Quotes of long texts in error messages.
+//! Excerpts of long texts, for error messages.
 
 use std::borrow::Cow;
 

@@ -13,20 +13,19 @@ use crate::plan::{MAX_TABLES, PlanChoice};
 
 /// Flag in the manifest's header: the store keeps ids.
 const HAS_IDS_FLAG: u8 = 1;
-/// Flag in the manifest's header: the manifest has a highest id.
+/// Flag in the manifest's header: the field with the highest id has a value.
 const HAS_HIGHEST_ID_FLAG: u8 = 2;
-/// Smallest size of a manifest, in bytes: the header, two empty texts of which only the lengths are stored, and
-/// the footer.
+/// Smallest size of a manifest, in bytes: the header, the length fields of two empty texts, and the footer.
 const MIN_LEN: usize = header::LEN + 4 + 4 + footer::LEN;
 
 impl Manifest {
-    /// Whether any segment has notes.
+    /// Whether any segment has notes (bytes stored with documents).
     pub(crate) fn has_notes(&self) -> bool {
         self.segments.iter().any(|segment| segment.notes > 0)
     }
 
-    /// Returns the format version to write: the oldest one that supports the store's codec and, if any segment has
-    /// notes, notes.
+    /// Returns the format version to write: the oldest version that supports the store's codec. If any segment has
+    /// notes, the version must support notes, too.
     fn version(&self) -> u32 {
         let notes = if self.has_notes() { format::VERSION_WITH_NOTES } else { format::VERSION };
         notes.max(self.settings.codec.format_version())
@@ -216,7 +215,7 @@ fn check_field(
     if is_valid { Ok(()) } else { Err(Error::corrupt(path, offset as u64, damage)) }
 }
 
-/// Appends a text: its length in bytes as a `u32`, then UTF-8.
+/// Appends a text to `bytes`: its length in bytes as a `u32`, then the text in UTF-8.
 fn write_text(bytes: &mut Vec<u8>, text: &str) {
     bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
     bytes.extend_from_slice(text.as_bytes());

@@ -55,7 +55,7 @@ fn every_flipped_bit_and_every_truncation_is_found() {
     }
 }
 
-/// Corrects the checksum of a changed manifest, then decodes it.
+/// Corrects the checksum of a changed manifest, then decodes the manifest.
 fn decode_with_crc(mut bytes: Vec<u8>) -> Result<Manifest> {
     let footer = bytes.len() - 12;
     let crc = crc32fast::hash(&bytes[..footer]);
@@ -134,7 +134,7 @@ fn each_field_has_its_limits() {
     }
 }
 
-/// If a segment has notes, the manifest has a newer format version, which has a field for the number of notes.
+/// Asserts that a manifest gets a newer format version, with a field for the number of notes, if a segment has notes.
 #[test]
 fn notes_make_another_version() {
     let without = example();

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_reports_is_found_by_no_table() {
+    fn reported_error_pattern_is_found_by_no_table() {
         let tables = [table(u64::MAX << 32, 0), table(u64::MAX >> 32, 0)];
         assert!(check("halves", 1, &tables).is_ok());
         let error = check("halves", 2, &tables).unwrap_err().to_string();

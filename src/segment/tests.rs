@@ -349,7 +349,7 @@ fn damaged_tables_complete_one_another() {
 }
 
 #[test]
-fn what_no_table_has_is_lost_and_nothing_else() {
+fn salvage_loses_only_pairs_that_no_table_has() {
     let built = build(1, 0, options());
     fs::remove_file(built.file("000001-01.table")).unwrap();
     let first_block = {

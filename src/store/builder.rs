@@ -21,23 +21,25 @@ use crate::threads::Process;
 /// Builds a store from fingerprints in any order.
 ///
 /// The store appears when [`Builder::finish`] has made everything durable. A builder that is dropped before then
-/// removes its files. If a build is killed, the next build removes the files that it left.
+/// removes its files. If the process is killed during a build, the next build removes the files of the killed one.
 pub struct Builder<F: Fingerprint> {
     store: PathBuf,
     disk: Arc<dyn Fs>,
-    /// Options of the build. Once the folder is locked, their `fs` is the file system `locked`.
+    /// Options of the build. After the folder has been locked, `options.fs` is the file system of the locked folder.
     options: BuildOptions,
     /// File number of the new segment.
     number: u64,
     segment: Option<SegmentBuilder<F>>,
     pub(super) highest_id: Option<u64>,
-    /// Whether a fingerprint has been inserted.
+    /// Whether any fingerprint has been inserted by [`Builder::insert`] or [`Builder::insert_named`].
     has_inserted: bool,
-    /// Names of all files of the old store that this build replaces.
+    /// Names of all files of the old store, if this build replaces one.
     replaced: Vec<String>,
-    /// File names of the new segment, until the manifest lists them. Dropping the builder removes them.
+    /// File names of the finished new segment, until the manifest lists the segment. Dropping the builder removes these
+    /// files.
     created_files: Vec<String>,
-    /// Whether the folder has the marker of an unfinished build. Publishing turns the marker into the manifest.
+    /// Whether the folder has the marker file of an unfinished build. When the store is complete, the marker file is
+    /// renamed to the manifest.
     has_marker: bool,
     is_new_folder: bool,
     locked: Option<LockedFolder>,
@@ -45,13 +47,13 @@ pub struct Builder<F: Fingerprint> {
 }
 
 impl<F: Fingerprint> Builder<F> {
-    /// Starts a store in a folder that does not exist, is empty, or holds an unfinished build.
+    /// Starts to build a store in a folder that does not exist, is empty, or holds an unfinished build. If
+    /// `options.replace` is set, the folder may also hold a store, which the new store replaces.
     ///
     /// # Errors
-    /// [`Error::AlreadyExists`] if the folder holds other files or a store without its manifest, or if it holds a
-    /// store and `options.replace` is not set. [`Error::Locked`] if this process or another one is building the
-    /// store, or writing to it. [`Error::BadArgument`] or [`Error::IncompletePlan`] for impossible options.
-    /// [`Error::Io`].
+    /// [`Error::AlreadyExists`] if the folder holds other files, a store that has lost its manifest, or, without
+    /// `options.replace`, any store. [`Error::Locked`] if this process or another one is building the store, or
+    /// writing to it. [`Error::BadArgument`] or [`Error::IncompletePlan`] for impossible options. [`Error::Io`].
     pub fn create(path: &Path, options: BuildOptions) -> Result<Self> {
         // Refuses impossible options before any file is created.
         options.plan.validate::<F>(options.distance)?;
@@ -82,7 +84,7 @@ impl<F: Fingerprint> Builder<F> {
         Ok(builder)
     }
 
-    /// Locks the folder, removes the files of a killed build, and returns the number of the new segment.
+    /// Locks the folder, removes the files of a killed build, and returns the file number for the new segment.
     fn prepare_folder(&mut self) -> Result<u64> {
         // If the folder is not a store's, nothing is created in it, not even a lock file.
         self.check_folder(&*self.disk)?;
@@ -112,8 +114,9 @@ impl<F: Fingerprint> Builder<F> {
         Ok(number)
     }
 
-    /// Marks the folder as an unfinished build, so that the next build may remove its files. The marker is durable
-    /// before any of these files is created.
+    /// Creates the marker file of an unfinished build, unless it exists. `names` has the names of the files in the
+    /// folder. The marker permits the next build to remove this build's files, so it is made durable before any of
+    /// these files is created.
     fn mark_unfinished(&mut self, fs: &dyn Fs, names: &[String]) -> Result<()> {
         self.has_marker = true;
         if names.iter().any(|name| name == BUILD_MARKER) {
@@ -125,7 +128,7 @@ impl<F: Fingerprint> Builder<F> {
         fs.sync_dir(&self.store).map_err(Error::io(&self.store, "sync"))
     }
 
-    /// Returns the file names in the folder; an error if a store must not be built there.
+    /// Returns the names of the files in the folder, or an error if no store may be built in this folder.
     fn check_folder(&self, fs: &dyn Fs) -> Result<Vec<String>> {
         let path = &self.store;
         let refuse = |reason| Err(Error::AlreadyExists { path: path.clone(), reason });
@@ -159,7 +162,7 @@ impl<F: Fingerprint> Builder<F> {
     /// of ids.
     ///
     /// # Errors
-    /// [`Error::Io`] if a sorted run cannot be written.
+    /// [`Error::Io`] if a temporary file for sorting cannot be written.
     pub fn insert(&mut self, fingerprint: F, id: u64) -> Result<()> {
         self.has_inserted = true;
         self.highest_id = self.highest_id.max(Some(id));
@@ -169,7 +172,8 @@ impl<F: Fingerprint> Builder<F> {
         }
     }
 
-    /// Like [`Builder::insert`], for a document with a name of up to 64 KiB. Ids must be ascending.
+    /// Like [`Builder::insert`], for a document with a name of up to 64 KiB. Each id must be larger than that of the
+    /// previous named document.
     ///
     /// # Errors
     /// [`Error::OutOfOrder`] if the id is not larger than the id of the previous named document,
@@ -185,12 +189,13 @@ impl<F: Fingerprint> Builder<F> {
         &self.options.fs
     }
 
-    /// Sets the name of a document, even of one without fingerprints. Ids must be ascending.
+    /// Sets the name of a document, even of one without fingerprints. Each id must be larger than the previous one.
     pub(super) fn set_name(&mut self, id: u64, name: &str) -> Result<()> {
         self.segment.as_mut().map_or(Ok(()), |segment| segment.add_name(id, name))
     }
 
-    /// Stores a note with a document: up to 16 MiB of any bytes, such as its compressed text. Ids must be ascending.
+    /// Stores a note with a document: up to 16 MiB of any bytes, such as its compressed text. Each id must be larger
+    /// than that of the previous note.
     ///
     /// # Errors
     /// [`Error::OutOfOrder`] if the id is not larger than the id of the previous note, [`Error::BadArgument`] for too
@@ -199,28 +204,29 @@ impl<F: Fingerprint> Builder<F> {
         self.segment.as_mut().map_or(Ok(()), |segment| segment.add_note(id, note))
     }
 
-    /// Stores a metadata value under a key. Keys must be ascending.
+    /// Stores a metadata value under a key. Each key must be greater than the previous one.
     pub(super) fn set_metadata(&mut self, key: &str, value: &[u8]) -> Result<()> {
         self.segment.as_mut().map_or(Ok(()), |segment| segment.add_metadata(key, value))
     }
 
-    /// Sorts, writes all files, and makes the store visible and durable.
+    /// Sorts the fingerprints, writes all files, and makes the store visible and durable.
     ///
     /// # Errors
-    /// [`Error::Io`]. After an error there is no new store, and an old store is unchanged. There is one exception: if
+    /// [`Error::Io`]. After an error there is no new store, and an old store is unchanged, with one exception: if
     /// the very last sync fails, the new store is visible, but may not survive a power failure.
     pub fn finish(mut self) -> Result<Snapshot<F>> {
         let written = self.segment.take().map(SegmentBuilder::finish_with_codec).transpose()?;
         self.publish(written)
     }
 
-    /// Like [`Builder::finish`], for a store without ids whose fingerprints come sorted from `source`, not from
-    /// inserts. The first table needs no sorting, and no memory except for its block index.
+    /// Like [`Builder::finish`], for a store without ids. The fingerprints come from the function `source` in sorted
+    /// order, not from [`Builder::insert`]. So the first table needs no sorting, and no memory except for its block
+    /// index.
     ///
     /// `source` is called several times: once to choose the codec if `codec_objective` is set, once to count the
-    /// fingerprints, and once for each table. Its argument is a function that takes a batch of fingerprints. In each
-    /// call, `source` must pass all fingerprints, strictly ascending, to this function. It must return any error of
-    /// this function.
+    /// fingerprints, and once for each table. The argument of `source` is a function that takes a batch of
+    /// fingerprints. In each call, `source` must pass all fingerprints, strictly ascending, to this function, and must
+    /// return any error of the function.
     ///
     /// ```
     /// use simstore::{BuildOptions, Builder};
@@ -267,7 +273,8 @@ impl<F: Fingerprint> Builder<F> {
         self.publish(written)
     }
 
-    /// Makes the files of the new segment durable, then makes the store visible by its manifest.
+    /// Makes the names of the new files durable, then writes the manifest, which makes the store visible. `written`
+    /// has the manifest entry of the new segment, and the codec of its tables.
     fn publish(mut self, written: Option<(SegmentEntry, Codec)>) -> Result<Snapshot<F>> {
         self.created_files = written.iter().flat_map(|(entry, _)| entry.file_names()).collect();
         let fs: Arc<dyn Fs> = self.options.fs.clone();

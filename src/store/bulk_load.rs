@@ -14,7 +14,8 @@ use crate::segment::SegmentBuilder;
 
 /// A set of fingerprints that is added to a store as one segment; created by [`Store::bulk_load`](crate::Store::bulk_load).
 ///
-/// [`BulkLoad::finish`] makes them visible and durable atomically. If the load is dropped before, nothing is stored.
+/// [`BulkLoad::finish`] makes the whole set visible and durable atomically. If the load is dropped before, nothing is
+/// stored.
 pub struct BulkLoad<'a, F: Fingerprint> {
     shared: &'a Arc<SharedState<F>>,
     writer: &'a StoreWriter<F>,
@@ -41,14 +42,15 @@ impl<'a, F: Fingerprint> BulkLoad<'a, F> {
     /// Adds a fingerprint with an id.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) if a sorted run cannot be written.
+    /// [`Error::Io`] if a temporary file for sorting cannot be written.
     pub fn insert(&mut self, fingerprint: F, id: u64) -> Result<()> {
         self.is_empty = false;
         self.highest_id = self.highest_id.max(Some(id));
         self.builder.insert(fingerprint, id)
     }
 
-    /// Like [`BulkLoad::insert`], for a document with a name of up to 64 KiB. Ids must be ascending.
+    /// Like [`BulkLoad::insert`], for a document with a name of up to 64 KiB. Each id must be larger than that of the
+    /// previous named document.
     ///
     /// # Errors
     /// Errors of [`Builder::insert_named`](crate::Builder::insert_named).
@@ -57,8 +59,9 @@ impl<'a, F: Fingerprint> BulkLoad<'a, F> {
         self.insert(fingerprint, id)
     }
 
-    /// Stores a note with a document, like [`Transaction::set_note`](crate::Transaction::set_note). Ids must be ascending. If no
-    /// fingerprint is inserted, [`BulkLoad::finish`] drops the notes.
+    /// Stores a note with a document, like [`Transaction::set_note`](crate::Transaction::set_note). Each id must be larger
+    /// than that of the previous note. If no fingerprint is inserted, [`BulkLoad::finish`] stores nothing, not even the
+    /// notes.
     ///
     /// # Errors
     /// Errors of [`Builder::set_note`](crate::Builder::set_note).
@@ -66,8 +69,9 @@ impl<'a, F: Fingerprint> BulkLoad<'a, F> {
         self.builder.add_note(id, note)
     }
 
-    /// Stores a metadata value under a key, like [`Transaction::set_metadata`](crate::Transaction::set_metadata). Keys must be
-    /// ascending. If no fingerprint is inserted, [`BulkLoad::finish`] drops the values.
+    /// Stores a metadata value under a key, like [`Transaction::set_metadata`](crate::Transaction::set_metadata). Each key
+    /// must be greater than the previous one. If no fingerprint is inserted, [`BulkLoad::finish`] stores nothing, not even
+    /// the metadata.
     ///
     /// # Errors
     /// Errors of [`Transaction::set_metadata`](crate::Transaction::set_metadata).
@@ -84,11 +88,11 @@ impl<'a, F: Fingerprint> BulkLoad<'a, F> {
         self.builder.add_metadata(key, value)
     }
 
-    /// Makes the fingerprints visible and durable. They are newer than all writes before this call.
+    /// Makes the loaded set visible and durable. The set counts as newer than all writes before this call.
     ///
     /// # Errors
-    /// Errors of [`Store::insert`](crate::Store::insert); [`Error::Cancelled`] if the callback stopped the load. In that
-    /// case nothing is loaded.
+    /// Errors of [`Store::insert`](crate::Store::insert); [`Error::Cancelled`] if the progress callback stopped the load,
+    /// so that nothing is loaded.
     pub fn finish(self) -> Result<()> {
         if self.is_empty {
             return self.shared.check();

@@ -1,4 +1,4 @@
-//! Lists all files of a store that cannot be opened, not only the first.
+//! Finds all files that prevent a store from being opened. Opening the store reports only the first of these files.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::memtable::Memtable;
 use crate::segment::Segment;
 
 /// Finds the files that prevent a store from being opened. Calls `damaged` with an error for each missing or damaged file,
-/// and returns the number of these errors. It does not look for damage inside files that can be opened; see
+/// and returns the number of these errors. Damage inside files that can be opened is not found; see
 /// [`Snapshot::verify`](crate::Snapshot::verify).
 ///
 /// # Errors

@@ -15,24 +15,24 @@ use crate::plan::{Plan, PlanChoice};
 use crate::segment::DamagedSegment;
 use crate::wal::{PreviousLog, salvage_log, salvage_previous};
 
-/// The readable part of a damaged store.
+/// The readable part of a damaged store, and the issues (descriptions of damage) that were found.
 pub(super) struct DamagedStore<F: Fingerprint> {
     pub(super) path: PathBuf,
     pub(super) settings: Settings,
     pub(super) is_manifest_lost: bool,
     /// Readable parts of the segments, oldest first.
     pub(super) segments: Vec<DamagedSegment<F>>,
-    /// Operations of the logs.
+    /// Memtable with all intact operations of the logs.
     pub(super) memtable: Memtable<F>,
-    /// Number of operations replayed from the logs.
+    /// Number of operations (inserts, deletes, and writes of metadata and notes) replayed from the logs.
     pub(super) operations: u64,
     pub(super) metadata: BTreeMap<String, Vec<u8>>,
     pub(super) highest_id: Option<u64>,
     pub(super) issues: Vec<Issue>,
 }
 
-/// Returns the width of the fingerprints of a store that may be damaged, in bits. If the manifest is damaged, reads the width from
-/// the header of a table or log.
+/// Returns the width of the fingerprints, in bits, in a store that may be damaged. If the manifest is damaged, reads the width
+/// from the header of a table or log.
 ///
 /// # Errors
 /// [`Error::NotAStore`] if no intact header has the width, [`Error::UnsupportedVersion`], [`Error::Io`].
@@ -63,7 +63,7 @@ pub fn salvageable_bits(path: &Path) -> Result<u32> {
     Err(Error::NotAStore { path: path.to_path_buf(), reason: reason.to_string() })
 }
 
-/// Returns the intact metadata of a store that may be damaged, by key.
+/// Returns the intact metadata of a store that may be damaged, as a map from keys to values.
 ///
 /// # Errors
 /// [`Error::Width`] if the store's fingerprints have another width, [`Error::UnsupportedVersion`], [`Error::Io`].
@@ -73,7 +73,8 @@ pub fn salvageable_metadata<F: Fingerprint>(path: &Path) -> Result<BTreeMap<Stri
 }
 
 impl<F: Fingerprint> DamagedStore<F> {
-    /// Opens all files that can be opened, and lists issues for the others. Writes nothing.
+    /// Opens all files of the store in the folder `path` that can be opened, and adds an issue for each file that cannot be
+    /// opened. Writes nothing.
     pub(super) fn open(fs: &Arc<dyn Fs>, path: &Path) -> Result<Self> {
         let mut names = fs.list(path).map_err(Error::io(path, "list"))?;
         names.sort();
@@ -144,8 +145,9 @@ impl<F: Fingerprint> DamagedStore<F> {
     }
 }
 
-/// Replays all intact operations of the logs, and returns their number with the memtable. `next` is the expected sequence number of
-/// the first record, if the manifest has it.
+/// Applies all intact operations of the logs to a new memtable, and adds an issue for each damage. Returns the memtable,
+/// and the number of operations. `logs` has the file numbers of the logs. `next` is the sequence number that the first
+/// record should have according to the manifest; `None` if it is unknown.
 fn replay<F: Fingerprint>(
     fs: &dyn Fs,
     path: &Path,
@@ -231,7 +233,7 @@ fn replay<F: Fingerprint>(
     (memtable, operations)
 }
 
-/// Returns the issue for a lost manifest, with its consequences.
+/// Converts the error for a missing or damaged manifest to an issue, whose description includes the consequences.
 fn manifest_issue(path: &Path, error: &Error) -> Issue {
     let (offset, cause) = match error {
         Error::Corrupt { offset, damage, .. } => (Some(*offset), damage.to_string()),
@@ -245,8 +247,9 @@ fn manifest_issue(path: &Path, error: &Error) -> Issue {
     Issue { path: path.join(MANIFEST), offset, description, is_loss: true }
 }
 
-/// Returns the issue for a file that cannot be opened, with its consequences. The issue of a table or id file is
-/// not marked as a loss, because the salvage counts the lost fingerprints and ids separately.
+/// Converts the error for a file that cannot be opened to an issue, whose description includes the consequences. The
+/// issue of a table or id file is not marked as a loss, because the salvage counts the lost fingerprints and ids
+/// separately.
 fn file_issue(error: &Error) -> Issue {
     let mut issue = Issue::from_error(error, false);
     match issue.path.extension().and_then(|extension| extension.to_str()) {
@@ -274,9 +277,9 @@ fn metadata_issue(issue: Issue) -> Issue {
     Issue { description, is_loss: true, ..issue }
 }
 
-/// Reconstructs the entries of all segments, ordered by number, from the file names in the folder. File names do
-/// not show counts. So the count of names is 1 if the segment has a name file, and likewise for notes, metadata
-/// and tombstones. The counts of fingerprints and ids are 0.
+/// Reconstructs the manifest's entries of all segments, ordered by file number, from the file names in the folder.
+/// File names do not show how much a file contains. So the count of names is 1 if the segment has a name file, and
+/// likewise for notes, metadata and tombstones. The counts of fingerprints and ids are 0.
 fn entries_from_file_names(names: &[String]) -> Vec<SegmentEntry> {
     let keeps_ids = names.iter().any(|name| name.ends_with(".ids"));
     let mut entries: BTreeMap<u64, SegmentEntry> = BTreeMap::new();
@@ -299,7 +302,7 @@ fn entries_from_file_names(names: &[String]) -> Vec<SegmentEntry> {
     entries.into_values().collect()
 }
 
-/// Reconstructs the settings of a store from the headers of its tables.
+/// Reconstructs the settings of a store from the headers of its tables. `ids` tells whether the store has ids.
 fn settings_from_tables<F: Fingerprint>(segments: &[DamagedSegment<F>], ids: bool) -> Settings {
     let mut settings = Settings {
         bits: F::BITS,

@@ -1,4 +1,4 @@
-//! Flushes: the oldest memtable is written as a segment.
+//! Flushes: a flush writes the oldest memtable as a segment.
 
 use std::sync::Arc;
 
@@ -9,10 +9,11 @@ use crate::manifest::SegmentEntry;
 use crate::segment::{Segment, SegmentBuilder};
 use crate::threads::lock;
 
-/// Body of the flush thread. Flushes frozen memtables, until the store is closed and none is left, or until a write fails.
+/// Body of the flush thread. Flushes frozen memtables (those that take no more writes), until the store is closed and none
+/// of them is left, or until a write fails.
 ///
-/// The flushes are completed even when the store is closed. Otherwise a program that opens the store often, for a short
-/// while, would accumulate logs.
+/// The flushes are completed even when the store is closed. Otherwise logs would accumulate if a program opens the store
+/// often, for a short while each time.
 pub(super) fn run_worker<F: Fingerprint>(shared: &SharedState<F>) {
     loop {
         let mut state = lock(&shared.background);
@@ -36,7 +37,7 @@ pub(super) fn run_worker<F: Fingerprint>(shared: &SharedState<F>) {
     }
 }
 
-/// Writes the oldest memtable as a segment, and removes its logs.
+/// Writes the oldest memtable as a segment, and removes the logs that hold the memtable's operations.
 pub(super) fn flush<F: Fingerprint>(shared: &SharedState<F>) -> Result<()> {
     let view = shared.view();
     let memtable = &view.memtables[0].memtable;
@@ -81,7 +82,7 @@ pub(super) fn flush<F: Fingerprint>(shared: &SharedState<F>) -> Result<()> {
     shared.apply_edit(ManifestEdit { removed: Vec::new(), added, is_flush: true, distance, highest_id })
 }
 
-/// Opens a new segment, and builds the Bloom filters of its tables.
+/// Opens a segment that was just written, for queries up to `distance` bits, and builds the Bloom filters of its tables.
 pub(super) fn open_segment<F: Fingerprint>(
     shared: &SharedState<F>,
     distance: u32,

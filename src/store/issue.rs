@@ -9,11 +9,12 @@ use crate::error::Error;
 pub struct Issue {
     /// Path of the damaged or missing file.
     pub path: PathBuf,
-    /// Offset of the damage in the file, in bytes; `None` if the issue has no position.
+    /// Offset of the damage in the file, in bytes; `None` if the problem has no single position.
     pub offset: Option<u64>,
     /// Description of the problem and its consequences.
     pub description: String,
-    /// Whether content of the store is lost, or may be lost. If false, all of it was recovered from other files.
+    /// Whether this problem means that content of the store is lost, or may be lost. False if other files have the
+    /// content, or if another issue reports the loss.
     pub is_loss: bool,
 }
 

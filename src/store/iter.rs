@@ -1,4 +1,4 @@
-//! Iterators over a whole store in order: entries, names, notes and metadata.
+//! Iterators over a whole store in order: entries (fingerprints with their ids), names, notes and metadata.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -10,24 +10,26 @@ use crate::fingerprint::Fingerprint;
 use crate::segment::{Entry, Segment};
 
 impl<F: Fingerprint> Snapshot<F> {
-    /// Returns an iterator over all fingerprints with their ids, ascending by fingerprint, then id. It ends after the first error.
+    /// Returns an iterator over all fingerprints with their ids, ascending by fingerprint, then id. The iterator ends after the
+    /// first error.
     pub fn iter(&self) -> Iter<F> {
         Iter::new(self.clone())
     }
 
-    /// Iterates over the names in the segments, with their ids in ascending order. Ends after the first error. Names in memtables
-    /// are left out.
+    /// Iterates over the document names in the segments, each with the document's id, ascending by id. Ends after the first
+    /// error. Names in memtables are left out.
     pub(super) fn names(&self) -> impl Iterator<Item = Result<(u64, String)>> {
         self.newest(Segment::name_chunks, Segment::names, |segment, &id| segment.has_forgotten(id))
     }
 
-    /// Like [`Snapshot::names`], but iterates over the notes.
+    /// Like [`Snapshot::names`], but iterates over the notes (bytes stored with documents) instead of the names.
     pub(super) fn notes(&self) -> impl Iterator<Item = Result<(u64, Vec<u8>)>> {
         self.newest(Segment::note_chunks, Segment::notes, |segment, &id| segment.has_forgotten(id))
     }
 
-    /// Returns the ids of all notes, ascending and distinct. The list may contain ids whose notes are deleted; for these,
-    /// [`Snapshot::notes_of`] returns `None`.
+    /// Returns the ids of all documents with a note, ascending and distinct; see
+    /// [`Transaction::set_note`](crate::Transaction::set_note). The list may contain ids whose notes are deleted; for
+    /// these, [`Snapshot::notes_of`] returns `None`.
     ///
     /// # Errors
     /// Errors of [`Snapshot::note`].
@@ -47,9 +49,10 @@ impl<F: Fingerprint> Snapshot<F> {
         self.newest(Segment::metadata_chunks, Segment::metadata, |_, _| false)
     }
 
-    /// Iterates over the newest value of each key in the segments. `chunks` returns the number of chunks of a
-    /// segment. `read` appends the values of one chunk to a queue. `has_forgotten` returns whether a segment
-    /// deletes the values that a key has in older segments.
+    /// Iterates over one kind of values in the segments (names, notes or metadata), and yields each key (an id, or a
+    /// metadata key) with its newest value. `chunks` returns the number of chunks of these values in a segment. `read`
+    /// appends the keys and values of one chunk to a queue. `has_forgotten` returns whether a segment deletes the value
+    /// that a key has in older segments.
     fn newest<'a, K: Ord + Clone + 'a, V: 'a>(
         &'a self,
         chunks: fn(&Segment<F>) -> usize,
@@ -64,7 +67,8 @@ impl<F: Fingerprint> Snapshot<F> {
     }
 }
 
-/// Iterator over the entries of a store in order, created by [`Snapshot::iter`]. It keeps the files of the store open.
+/// Iterator over the entries of a store (fingerprints with their ids) in order, created by [`Snapshot::iter`]. It keeps
+/// the files of the store open.
 #[derive(Debug)]
 pub struct Iter<F> {
     snapshot: Snapshot<F>,
@@ -72,18 +76,19 @@ pub struct Iter<F> {
     previous: Option<Entry<F>>,
 }
 
-/// A read position in the entries of one segment, or of one memtable.
+/// A read position in the entries (fingerprints with their ids) of one segment, or of one memtable.
 #[derive(Debug)]
 struct EntryCursor<F> {
     /// Segment to read. `None` for a memtable, because all its entries are already in `entries`.
     segment: Option<Arc<Segment<F>>>,
-    /// Next block of the segment to decode.
+    /// Index of the next block of the segment to decode.
     block: usize,
     /// Entries of the last decoded block, or all entries of a memtable.
     entries: Vec<Entry<F>>,
     /// Index of the next entry in `entries`.
     at: usize,
-    /// Indexes of the first newer segment and of the first newer memtable. Their tombstones hide entries of this cursor.
+    /// Index of the first newer segment, and index of the first newer memtable. The tombstones of these and all later
+    /// segments and memtables can delete entries of this cursor.
     newer: (usize, usize),
 }
 
@@ -156,31 +161,33 @@ impl<F: Fingerprint> Iterator for Iter<F> {
     }
 }
 
-/// Merges sources by key, and yields one item for each key, in ascending order of keys. The item is the key with
-/// its newest value, or `None` if a newer source deletes that value. Ends after the first error.
+/// Iterator that merges several sources of keys and values. It yields one item for each key, in ascending order of
+/// keys: the key with its newest value, or `None` if a newer source deletes that value. It ends after the first error.
 pub(super) struct NewestByKey<'a, K, V> {
     /// Sources, oldest first.
     sources: Vec<KeyedSource<'a, K, V>>,
 }
 
-/// The keys and values of one segment, or of the logs, read in chunks. Keys are ascending.
+/// The keys and values (names, notes or metadata) of one segment, or of all logs, in ascending order of keys. They are
+/// read chunk by chunk.
 pub(super) struct KeyedSource<'a, K, V> {
-    /// Chunks that are not read yet.
+    /// Indexes of the chunks of keys and values that are not read yet.
     chunks: Range<usize>,
     read: Box<ReadChunkDyn<'a, K, V>>,
     has_forgotten: Box<dyn Fn(&K) -> bool + 'a>,
-    /// Values that are read, but not yielded yet.
+    /// Keys and values that are read, but not yielded yet.
     values: VecDeque<(K, V)>,
 }
 
-/// Function that appends the keys and values of one chunk of a segment.
+/// Function that reads one chunk of a segment `S`, and appends the chunk's keys and values to a queue. The `usize` is the
+/// index of the chunk.
 pub(super) type ReadChunkFn<S, K, V> = fn(&S, usize, &mut VecDeque<(K, V)>) -> Result<()>;
-/// Function that appends the keys and values of one chunk of a [`KeyedSource`].
+/// Like [`ReadChunkFn`], but a closure that holds the segment or the logs to read from.
 type ReadChunkDyn<'a, K, V> = dyn Fn(usize, &mut VecDeque<(K, V)>) -> Result<()> + 'a;
 
 impl<'a, K, V> KeyedSource<'a, K, V> {
-    /// Creates a source. `read` appends the values of one chunk to a queue. `has_forgotten` returns whether this
-    /// source deletes the values that a key has in older sources.
+    /// Creates a source that consists of `chunks` chunks. `read` appends the keys and values of one chunk to a queue.
+    /// `has_forgotten` returns whether this source deletes the value that a key has in older sources.
     pub(super) fn new(
         chunks: usize,
         read: impl Fn(usize, &mut VecDeque<(K, V)>) -> Result<()> + 'a,

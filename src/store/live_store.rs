@@ -19,20 +19,20 @@ use crate::segment::Match;
 use crate::threads::lock;
 use crate::threads::{self, IdleThread};
 
-/// Options of [`Store::compact_with`].
+/// Options of [`Store::compact_with`]: the query distance, and a callback.
 #[derive(Clone, Debug, Default)]
 pub struct CompactOptions {
-    /// Largest distance of later queries, in bits. `None` leaves it unchanged.
+    /// Largest distance that queries may ask for after the compaction, in bits. `None` leaves the store's distance unchanged.
     pub distance: Option<u32>,
-    /// Callback that gets the progress of the merge, and returns whether to continue.
+    /// Callback that receives the progress of the merge, and can cancel the merge.
     pub progress: Option<ProgressCallback>,
 }
 
 /// A store that takes inserts and deletes from any number of threads, and answers queries at the same time.
 ///
-/// One process at a time may open a store for writing. Any number may read it by [`Snapshot::open`]. A forked process
-/// does not inherit the threads of an open store, so writes and queries there fail with [`Error::Forked`]. A
-/// [`Snapshot`] can be read in it.
+/// One process at a time may open a store for writing. Any number of processes may read it by [`Snapshot::open`]. A
+/// forked process does not inherit the threads of an open store, so writes and queries by this type fail there with
+/// [`Error::Forked`]. A [`Snapshot`] can be read in a forked process.
 ///
 /// ```
 /// use simstore::{Insertion, StoreOptions, Store};
@@ -61,8 +61,8 @@ impl<F: Fingerprint> std::fmt::Debug for Store<F> {
 }
 
 impl<F: Fingerprint> Store<F> {
-    /// Opens a store for writing, or creates it. Recovers the contents of its logs. If there are many logs, or long
-    /// ones, their contents are flushed to a segment in the background.
+    /// Opens a store for writing, or creates it. Recovers the contents of its logs. If the logs are many or long, their
+    /// contents are flushed to a segment in the background.
     ///
     /// A program that often opens a store for a short while should call [`Store::wait_for_background`] before it
     /// drops the store: an interrupted merge starts again from the beginning.
@@ -116,8 +116,8 @@ impl<F: Fingerprint> Store<F> {
         transaction.commit(self.shared.options.durability)
     }
 
-    /// Like [`Store::insert`], unless a fingerprint within the store's distance is stored already. Check and insert
-    /// are one atomic step. For a document with a name, see [`Transaction::commit_if_new`].
+    /// Like [`Store::insert`], but inserts nothing if a fingerprint within the store's distance is stored already. The
+    /// check and the insert are one atomic step. For a document with a name, see [`Transaction::commit_if_new`].
     ///
     /// # Errors
     /// Errors of [`Store::insert`] and of [`Snapshot::query`].
@@ -128,7 +128,8 @@ impl<F: Fingerprint> Store<F> {
     }
 
     /// Removes a pair of fingerprint and id. Returns whether the pair was stored. In a store without ids, removes the
-    /// fingerprint. Also removes the name and the note of the id, like [`Transaction::delete`].
+    /// fingerprint. Like [`Transaction::delete`], also removes the [name](Transaction::insert_named) and the
+    /// [note](Transaction::set_note) of the id.
     ///
     /// # Errors
     /// Errors of [`Store::insert`] and of [`Snapshot::contains_pair`].
@@ -136,8 +137,8 @@ impl<F: Fingerprint> Store<F> {
         Ok(self.delete_all(&[(fingerprint, id)], self.shared.options.durability)? == [true])
     }
 
-    /// Like [`Store::delete`], for many pairs in one atomic step. Returns for each pair whether it was stored. If a pair
-    /// is repeated, only its first occurrence counts as stored.
+    /// Like [`Store::delete`], for many pairs in one atomic step. Returns for each pair whether the pair was stored. If a
+    /// pair is repeated, the result is false for all occurrences except the first.
     ///
     /// # Errors
     /// Errors of [`Store::delete`]; [`Error::BadArgument`] if the pairs are too many for one transaction.
@@ -181,8 +182,8 @@ impl<F: Fingerprint> Store<F> {
         self.writer.sync()
     }
 
-    /// Writes all memtables as segments, and waits until that is done. Afterwards the log is empty, unless other threads
-    /// write meanwhile.
+    /// Writes the contents of all memtables to segments, and waits until the segments are durable. Afterwards the log is
+    /// empty, unless other threads write meanwhile.
     ///
     /// # Errors
     /// Errors of [`Store::insert`].
@@ -191,7 +192,7 @@ impl<F: Fingerprint> Store<F> {
         self.shared.wait_for_flush(None)
     }
 
-    /// Merges all segments into one, and waits until that is done. Afterwards queries search one set of tables, and
+    /// Merges all segments into one, and waits for the end of the merge. Afterwards queries search one set of tables, and
     /// deleted pairs take no space.
     ///
     /// # Errors
@@ -201,11 +202,11 @@ impl<F: Fingerprint> Store<F> {
         self.compact_with(&CompactOptions::default())
     }
 
-    /// Like [`Store::compact`], with tables that answer queries up to a larger distance, or with a callback that can
-    /// stop it.
+    /// Like [`Store::compact`], but can also build tables for a larger query distance, and take a callback that can stop
+    /// the merge.
     ///
-    /// If the store has a named plan, and no plan of this name exists for the new distance, the store gets the plan
-    /// `auto`. [`Snapshot::plan_policy`] returns the plan.
+    /// If the store has a fixed plan, and no plan of the same name exists for the new distance, the store changes to
+    /// the plan `auto`. [`Snapshot::plan_policy`] returns the name of the store's plan.
     ///
     /// # Errors
     /// Errors of [`Store::compact`]; [`Error::BadArgument`] if the distance is smaller than the store's, or larger
@@ -239,7 +240,8 @@ impl<F: Fingerprint> Store<F> {
         Ok(())
     }
 
-    /// Waits until no flush is pending and, if [`StoreOptions::compaction`] is set, no merge either.
+    /// Waits until the background threads have no more work: no flush is pending and, if [`StoreOptions::compaction`] is
+    /// set, no merge is due.
     ///
     /// # Errors
     /// Errors of [`Store::insert`].
@@ -262,7 +264,8 @@ impl<F: Fingerprint> Store<F> {
         BulkLoad::new(&self.shared, &self.writer, None)
     }
 
-    /// Like [`Store::bulk_load`], with a callback that can stop it. In that case nothing is loaded.
+    /// Like [`Store::bulk_load`], with a callback that can stop the load. If the callback stops the load, nothing is
+    /// stored.
     ///
     /// # Errors
     /// Errors of [`Store::bulk_load`].
@@ -270,22 +273,22 @@ impl<F: Fingerprint> Store<F> {
         BulkLoad::new(&self.shared, &self.writer, Some(progress))
     }
 
-    /// Returns [`Error::TornEnd`] if the newest log had a torn tail: bytes at its end that were not a record. They were
-    /// dropped when the store was opened. Usually a crash is the cause. If the bytes were damaged records, acknowledged
+    /// Returns [`Error::TornEnd`] if the newest log had a torn tail when the store was opened: bytes at the log's end that
+    /// were not a record, and were left out. Usually a crash is the cause. If the bytes were damaged records, acknowledged
     /// writes are lost.
     pub fn torn_tail(&self) -> Option<&Error> {
         self.torn_tail.as_ref()
     }
 
-    /// Returns the bytes written since the store was opened, and the numbers of flushes and merges.
+    /// Returns the numbers of flushes, merges and written bytes since the store was opened.
     pub fn write_stats(&self) -> WriteStats {
         *lock(&self.shared.write_stats)
     }
 }
 
 impl<F: Fingerprint> Drop for Store<F> {
-    /// Stops background merges, flushes the frozen memtables (full ones that wait for their flush), and syncs the
-    /// log, which has all other writes. In a forked process, does nothing.
+    /// Stops background merges, flushes the frozen memtables (those that take no more writes), and syncs the log, which
+    /// has all other writes. In a forked process, does nothing.
     fn drop(&mut self) {
         if !self.shared.process.is_here() {
             // The threads and the log belong to the other process: they cannot be joined or ended here.
@@ -308,7 +311,7 @@ impl<F: Fingerprint> Drop for Store<F> {
 mod tests {
     use super::*;
 
-    /// If a background thread panics, no other thread waits for its work.
+    /// Asserts that writes and waits return an error after a background thread has panicked, but queries still work.
     #[test]
     fn a_panic_in_the_background_fails_the_store() {
         let folder = tempfile::tempdir().unwrap();
@@ -323,7 +326,8 @@ mod tests {
         assert_eq!(store.query(1, 0).unwrap().len(), 1);
     }
 
-    /// A store that is used inside a busy thread pool does not wait for a thread of that pool.
+    /// Asserts that a store can be used on the only thread of a rayon pool: the store's work must not wait for another
+    /// thread of this pool.
     #[test]
     fn work_from_inside_of_another_pool() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The file system of a writer, which holds the lock of the store's folder.
+//! The file system through which a writer accesses the store's folder. This file system holds the folder's lock.
 //!
 //! Files are opened by path. If the folder is moved during a write, and another folder takes its place, the same paths refer to
 //! files of another store. So each operation first checks that the path of the lock file still refers to the locked file.
@@ -12,8 +12,8 @@ use crate::error::{Error, Result};
 use crate::file_bytes::Bytes;
 use crate::fs::{Fs, Lock, WriteFile, delegate, is_locked_by_this_process};
 
-/// A file system for one locked folder. Every operation fails after the folder was moved, or its lock file removed. Open files can
-/// still be written.
+/// A file system for one locked folder. After the folder has been moved, or its lock file has been removed, every operation
+/// fails. Files that were opened before can still be written.
 #[derive(Clone)]
 pub(super) struct LockedFolder {
     disk: Arc<dyn Fs>,
@@ -21,7 +21,7 @@ pub(super) struct LockedFolder {
 }
 
 impl LockedFolder {
-    /// Locks the folder of a store, or returns [`Error::Locked`].
+    /// Locks the folder of a store. Returns [`Error::Locked`] if another writer holds the lock.
     pub(super) fn acquire(disk: &Arc<dyn Fs>, path: &Path) -> Result<LockedFolder> {
         let file = path.join(LOCK_FILE);
         match disk.lock(&file).map_err(Error::io(&file, "lock"))? {
@@ -32,7 +32,7 @@ impl LockedFolder {
         }
     }
 
-    /// Checks that the folder is still in place, and that its lock file is the locked one.
+    /// Checks that the folder is still at its path, and that its lock file is still the locked file.
     pub(super) fn check(&self) -> io::Result<()> {
         if self.lock.is_in_place()? {
             return Ok(());

@@ -1,4 +1,5 @@
-//! The chain of a store's logs: their numbers, the read position in each, and checks that each log follows the previous one.
+//! The chain of a store's logs: the file numbers of the logs, the read position in each, and checks that each log follows the
+//! previous one.
 
 use std::path::Path;
 
@@ -10,7 +11,7 @@ use crate::fs::Fs;
 use crate::manifest::{Manifest, log_file_name, log_number};
 use crate::wal::{LogPosition, Operation, PreviousLog, continue_log, read_log_header};
 
-/// Returns the numbers of the logs whose operations are not in segments, ascending.
+/// Returns the file numbers of the store's logs whose operations are not in segments yet, ascending.
 pub(super) fn log_numbers(fs: &dyn Fs, path: &Path, manifest: &Manifest) -> Result<Vec<u64>> {
     let mut numbers = Vec::new();
     if manifest.first_log > 0 {
@@ -26,7 +27,7 @@ pub(super) fn log_numbers(fs: &dyn Fs, path: &Path, manifest: &Manifest) -> Resu
     Ok(numbers)
 }
 
-/// Maps a log, and prefetches its content from byte offset `from` on.
+/// Maps the log with this file number into memory, and prefetches its content from byte offset `from` on.
 pub(super) fn map_log(fs: &dyn Fs, path: &Path, number: u64, from: u64) -> Result<Bytes> {
     let log = path.join(log_file_name(number));
     let bytes = fs.map(&log).map_err(Error::io(&log, "open"))?;
@@ -35,33 +36,33 @@ pub(super) fn map_log(fs: &dyn Fs, path: &Path, number: u64, from: u64) -> Resul
     Ok(bytes)
 }
 
-/// Counts and sizes of a log, as of when the store was opened.
+/// Counts and sizes of one log of a store, as of when the store was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogInfo {
-    /// Number in the file name.
+    /// File number: the number in the file name.
     pub number: u64,
     /// Length of the file, in bytes.
     pub bytes: u64,
-    /// Bytes of the torn tail: bytes at the end that are not an intact record. A crash cut a record off, or a record was
-    /// being written.
+    /// Length of the torn tail, in bytes: the part of the file after the last intact record. A log has a torn tail if a
+    /// crash cut a record off, or if another process was writing a record.
     pub torn_bytes: u64,
-    /// Whether the end of the log is certain: a writer closed the log, or recovered it later. If false, a torn tail may also be
-    /// damage.
+    /// Whether it is known where the log ends, because a writer closed the log, or a later writer recovered it. If false, a
+    /// torn tail may also be damage.
     pub is_sealed: bool,
-    /// Intact records. Each is one transaction.
+    /// Number of intact records. Each record is one transaction.
     pub records: u64,
-    /// Operations in these records: inserts, deletes, metadata and notes.
+    /// Number of operations in the intact records: inserts, deletes, and writes of metadata and notes.
     pub operations: u64,
 }
 
 impl LogInfo {
-    /// Returns the file name.
+    /// Returns the file name of the log, without the folder.
     pub fn file_name(&self) -> String {
         crate::manifest::log_file_name(self.number)
     }
 
-    /// Returns [`Error::TornEnd`] if the log has a torn tail that damage may have caused. `store` is the folder of
-    /// the store.
+    /// Returns [`Error::TornEnd`] if the log has a torn tail (bytes after the last intact record) that damage may have
+    /// caused. `store` is the folder of the store.
     pub(super) fn torn_tail(&self, store: &Path) -> Option<Error> {
         let path = store.join(self.file_name());
         let (offset, bytes) = (self.bytes - self.torn_bytes, self.torn_bytes);
@@ -69,7 +70,7 @@ impl LogInfo {
     }
 }
 
-/// A read position in a log, with the counts of the records before it.
+/// A read position in a log, with counts of the records before this position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LogCursor {
     pub(super) end: LogPosition,
@@ -77,7 +78,7 @@ pub(super) struct LogCursor {
 }
 
 impl LogCursor {
-    /// Reads the header of a log. The position is before the first record.
+    /// Reads the header of a log, and returns the position of the first record. `bytes` is the content of the log.
     pub(super) fn from_header<F: Fingerprint>(path: &Path, number: u64, bytes: &[u8]) -> Result<LogCursor> {
         let log = path.join(log_file_name(number));
         // A log gets its name after its header is durable. So a missing header is damage, and not the result of a crash.
@@ -89,8 +90,8 @@ impl LogCursor {
         Ok(LogCursor { end, info })
     }
 
-    /// Visits the operations after this position, and returns the position after them. If it returns an error, it
-    /// may have visited some of the operations.
+    /// Visits the operations after this position, and returns the position after them. `bytes` is the content of the
+    /// whole log. Before an error is returned, some of the operations may have been visited.
     pub(super) fn advance<F: Fingerprint>(
         &self,
         path: &Path,
@@ -116,16 +117,16 @@ impl LogCursor {
     }
 }
 
-/// The logs read so far, oldest first, and the numbers that the header of the next log is checked against.
+/// The logs read so far, oldest first, and the values that the header of the next log must have.
 pub(super) struct LogChain {
-    /// Sequence number of the next record.
+    /// Sequence number that the first record of the next log must have.
     pub(super) next_sequence: u64,
-    /// Newest format version of any of the logs.
+    /// Newest format version of the logs read so far.
     pub(super) version: u32,
     pub(super) logs: Vec<LogInfo>,
-    /// Number and length of the last log. The header of the next log must repeat them.
+    /// File number and length of the last log. The header of the next log must repeat both.
     pub(super) last: Option<PreviousLog>,
-    /// Number and length of the log before the last one, as the last log's header records them.
+    /// File number and length of the log before the last one, as recorded in the header of the last log.
     pub(super) before_last: Option<PreviousLog>,
 }
 
@@ -135,7 +136,7 @@ impl LogChain {
         LogChain { next_sequence, version: format::VERSION, logs: Vec::new(), last: None, before_last: None }
     }
 
-    /// Checks that a log continues the chain, and appends it.
+    /// Checks that the header of a log agrees with the logs in the chain, and appends the log to the chain.
     pub(super) fn push(&mut self, path: &Path, &LogCursor { end, info }: &LogCursor) -> Result<()> {
         if let Some(last) = self.last {
             check_previous(path, last, info.number, end.header.previous)?;
@@ -154,8 +155,8 @@ impl LogChain {
     }
 }
 
-/// Checks that the header of log `number` records the number and length of its predecessor correctly. `recorded`
-/// is from the header, and `last` is from reading the predecessor.
+/// Checks that the header of the log `number` records the file number and the length of the previous log correctly.
+/// `recorded` is what the header says. `last` is what was found in the previous log itself.
 fn check_previous(path: &Path, last: PreviousLog, number: u64, recorded: Option<PreviousLog>) -> Result<()> {
     match recorded {
         Some(recorded) if recorded == last => Ok(()),

@@ -1,11 +1,13 @@
-//! Log tails: how a reader without the lock follows the logs. It keeps the contents of all records read so far in
-//! memtables, and a refresh reads only new records.
+//! Log tails: how a reader without the store's lock follows the logs. The reader keeps the contents of all records read so far
+//! in memtables. A refresh of its snapshot reads only new records.
 //!
 //! This relies on three rules of `format-spec/log.md`: records are only appended; a log with a successor does not grow; and the
-//! number of a log is reused only if the log has no records. The newest log may have grown. Before its new records are read,
-//! its header and its last known record are compared with the file. If they have changed, the log is read from the beginning.
+//! file number of a log is reused only if the log has no records. The newest log may have grown. Before its new records are
+//! read, its header and its last known record are compared with the file. If one of them has changed, the log is read from the
+//! beginning.
 //!
-//! Snapshots that were refreshed from one another share memtables. Each snapshot sees its own version of them.
+//! Snapshots that were refreshed from one another share memtables. Each snapshot sees only the first operations of a memtable, up
+//! to a count of its own (the version).
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,45 +21,46 @@ use crate::manifest::Manifest;
 use crate::memtable::Memtable;
 use crate::wal::{count_inserts, is_unchanged};
 
-/// If the logs of a memtable have fewer bytes than this, the next log is read into the same memtable. So many small logs share
-/// one memtable, and a large log, which is flushed separately, has its own.
+/// Threshold for the total size of the logs that were read into one memtable, in bytes. Below this threshold, the next log
+/// is read into the same memtable. So many small logs share one memtable, and a log after a large log gets a new memtable.
 const SHARED_MEMTABLE_BYTES: u64 = if cfg!(test) { 2048 } else { 1 << 20 };
-/// Smallest capacity of a memtable, in pairs.
+/// Smallest number of pairs of fingerprint and id for which a memtable is created, even if the logs have fewer pairs.
 const MIN_PAIRS: u64 = if cfg!(test) { 64 } else { 1024 };
-/// Maximum number of pairs in a memtable, as a multiple of the number that the memtable was sized for
-/// (`planned_pairs`). More pairs would overfill the hash buckets of the memtable, so the logs are then read again
-/// into a larger memtable.
+/// Maximum number of pairs in a memtable, as a multiple of the number for which the memtable was created
+/// (`planned_pairs`). More pairs would overfill the memtable's hash buckets, so the logs are read again into a larger
+/// memtable.
 const MAX_GROWTH: u64 = 4;
 
-/// Consecutive logs, and the memtable that they were read into.
+/// A memtable, and the consecutive logs whose records were read into it.
 #[derive(Debug)]
 pub(super) struct LogTail<F> {
     pub(super) memtable: Arc<Memtable<F>>,
-    /// Number of pairs that the memtable's size was chosen for.
+    /// Number of pairs of fingerprint and id for which the memtable was created.
     planned_pairs: u64,
-    /// Read position in each log, oldest first; never empty. The lock lets one reader at a time add to the memtable.
+    /// Read position in each log, oldest log first; never empty. While a reader adds to the memtable, it holds this lock.
     logs: Mutex<Vec<LogCursor>>,
 }
 
-/// The contents of all logs of a store, after a read.
+/// The contents of all logs of a store, as [`read_logs`] returns them: as memtables, and as counts and sizes.
 pub(super) struct LogContents<F> {
-    /// Log tails, oldest first. Together they cover all logs.
+    /// Memtables with the contents of the logs ([`LogTail`]), oldest first. Together they contain all logs.
     pub(super) tails: Vec<LogTailSnapshot<F>>,
     pub(super) logs: Vec<LogInfo>,
 }
 
-/// A log tail, and the part of it that one snapshot sees.
+/// A [`LogTail`] as one snapshot sees it: with the logs and the memtable version at the time of the snapshot.
 pub(super) struct LogTailSnapshot<F> {
     pub(super) tail: Arc<LogTail<F>>,
-    /// Numbers of the logs in the memtable, ascending.
+    /// File numbers of the logs in the memtable, ascending.
     pub(super) log_numbers: Vec<u64>,
-    /// Sequence number of the first record of the oldest of these logs.
+    /// Sequence number of the first record of the oldest log in the memtable.
     pub(super) first_sequence: u64,
-    /// Version of the memtable that the snapshot sees.
+    /// Version of the memtable that the snapshot sees: the count of the visible operations.
     pub(super) version: u64,
 }
 
-/// Reads the logs of a store. Records in `known`, the tails of an earlier snapshot, are not read again.
+/// Reads the logs of a store. `known` has the [log tails](LogTail) of an earlier snapshot. If the logs of these tails are
+/// unchanged, their records are not read again.
 ///
 /// # Errors
 /// Errors of [`Snapshot::open`](super::Snapshot::open).
@@ -118,11 +121,12 @@ pub(super) fn read_logs<F: Fingerprint>(
     Ok(contents)
 }
 
-/// A log tail whose list of logs is locked by this reader.
+/// A [`LogTail`], and the guard by which this reader holds the lock [`LogTail::logs`].
 type LockedTail<'a, F> = (&'a Arc<LogTail<F>>, MutexGuard<'a, Vec<LogCursor>>);
 
-/// Locks the known tails, and returns those whose logs are still in the store. `numbers` are the numbers of the
-/// store's logs. The list is empty unless the logs of these tails are exactly the oldest logs of the store.
+/// Locks the [log tails](LogTail) in `known`, and returns those tails that can be used again, because their logs are not
+/// flushed yet. `numbers` has the file numbers of all logs of the store. Returns no tails unless the logs of the tails
+/// are exactly the oldest logs of the store.
 fn reusable_tails<'a, F: Fingerprint>(
     manifest: &Manifest,
     numbers: &[u64],
@@ -140,13 +144,15 @@ fn reusable_tails<'a, F: Fingerprint>(
     if fits && reusable.iter().all(|(tail, _)| has_distance(tail)) { reusable } else { Vec::new() }
 }
 
-/// Whether the next log is read into the same memtable as the logs before it, whose sizes in bytes are given.
+/// Whether the next log is read into the same memtable as the logs before it. `bytes` has the sizes of the logs that
+/// are already in this memtable.
 fn shares_memtable(bytes: impl Iterator<Item = u64>) -> bool {
     bytes.sum::<u64>() < SHARED_MEMTABLE_BYTES
 }
 
 impl<F: Fingerprint> LogTail<F> {
-    /// Reads logs into a new memtable. `logs` has the number and the file content of each log.
+    /// Reads logs into a new memtable, and appends the logs to `chain`, which checks them. `logs` has the file number and
+    /// the content of each log.
     fn read(
         path: &Path,
         manifest: &Manifest,
@@ -168,20 +174,21 @@ impl<F: Fingerprint> LogTail<F> {
         Ok(LogTail { memtable: Arc::new(memtable), planned_pairs, logs: Mutex::new(read) })
     }
 
-    /// Whether the log's header and last known record are unchanged, and its new records fit into the memtable.
+    /// Whether reading can continue at the position `log`: true if the header and the last record before the position are
+    /// unchanged, and the new records fit into the memtable. `bytes` is the content of the log.
     fn can_continue(&self, path: &Path, log: &LogCursor, bytes: &Bytes) -> bool {
         is_unchanged::<F>(&path.join(log.info.file_name()), bytes.as_ref(), log.info.number, &log.end)
             && self.has_room(bytes, log.end.sound_bytes)
     }
 
-    /// Whether the records of a log from byte offset `from` on fit into the memtable.
+    /// Whether the memtable has room for the records that a log has from byte offset `from` on.
     fn has_room(&self, bytes: &Bytes, from: u64) -> bool {
         let new = count_inserts::<F>(bytes.as_ref(), from);
         self.memtable.inserted_len() + new <= self.planned_pairs * MAX_GROWTH
     }
 
-    /// Reads the new records of a log into the memtable, and publishes them. All new records are checked before the first is
-    /// applied, because earlier snapshots share the memtable.
+    /// Reads the records after the position `log` into the memtable, makes them visible, and returns the position after them.
+    /// All of these records are checked before the first is applied, because earlier snapshots share the memtable.
     fn read_new(
         &self,
         path: &Path,

@@ -1,4 +1,4 @@
-//! Look-ups by id or name. One pass over the store serves any number of documents.
+//! Look-ups by id or name. One pass over the store looks up any number of documents.
 
 use std::collections::HashSet;
 
@@ -18,24 +18,25 @@ pub struct StoredPair<F> {
     pub fingerprint: F,
     /// Id of the document.
     pub id: u64,
-    /// Name of the document: the last name inserted with the id. `None` without a name, or if a pair with the id
-    /// was deleted later.
+    /// Name of the document: the last name inserted with the id. `None` if the document never had a name, or if a pair
+    /// of a fingerprint and the id was deleted later.
     pub name: Option<String>,
 }
 
-/// Blocks that one parallel task reads.
+/// Number of blocks that one parallel task reads.
 const BLOCKS_PER_TASK: usize = 256;
 
 impl<F: Fingerprint> Snapshot<F> {
     /// Returns all stored pairs with one of these ids, ascending by id, then fingerprint. If the store has no ids, the list is
     /// empty.
     ///
-    /// There is no index by id: a call reads all ids of the store once, on all threads of the current rayon pool. So one id
-    /// takes as long as a million. A call uses 2 to 4 bytes of memory for each wanted id, and the memory of the result.
+    /// There is no index by id: a call reads all ids of the store once, on all threads of the current rayon pool. So looking
+    /// up one id takes about as long as looking up a million ids. A call uses 2 to 4 bytes of memory for each wanted id,
+    /// and the memory of the result.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) if a chunk of ids is damaged, or a block with a fingerprint to
-    /// return.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if a chunk of ids is damaged, or a block that has one of the
+    /// fingerprints to return.
     pub fn pairs_of_ids(&self, ids: &HashSet<u64>) -> Result<Vec<StoredPair<F>>> {
         if ids.is_empty() || !self.keeps_ids() {
             return Ok(Vec::new());
@@ -109,8 +110,8 @@ impl<F: Fingerprint> Snapshot<F> {
         Ok(pairs)
     }
 
-    /// Returns the name of a document: the last one inserted with its id. `None` if it was never named, or if a pair
-    /// with the id was deleted later.
+    /// Returns the name of a document: the last name inserted with the document's id. `None` if the document was never
+    /// named, or if a pair of a fingerprint and the id was deleted later.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) if the chunk of names that would contain the id is damaged.
@@ -118,8 +119,8 @@ impl<F: Fingerprint> Snapshot<F> {
         self.newest_value(id, Memtable::name, Segment::name)
     }
 
-    /// Returns the note of a document, see [`Transaction::set_note`](crate::Transaction::set_note). `None` if it never had one,
-    /// or if a pair with the id was deleted later.
+    /// Returns the note of a document, see [`Transaction::set_note`](crate::Transaction::set_note). `None` if the document
+    /// never had a note, or if a pair with the id was deleted later.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) if the chunk of notes that would contain the id is damaged.
@@ -127,8 +128,8 @@ impl<F: Fingerprint> Snapshot<F> {
         self.newest_value(id, Memtable::note, Segment::note)
     }
 
-    /// Returns the newest name or note of an id. `None` if it has none, or if a newer segment or memtable deletes
-    /// a pair with the id. `in_memtable` and `in_segment` look the value up.
+    /// Returns the newest name or note of an id. `None` if the id has no name or note, or if a newer segment or memtable
+    /// deletes a pair with the id. `in_memtable` and `in_segment` look up a name or note in one memtable or segment.
     fn newest_value<V>(
         &self,
         id: u64,
@@ -180,8 +181,9 @@ impl<F: Fingerprint> Snapshot<F> {
         Ok(notes)
     }
 
-    /// Replaces names or notes of segments by newer ones of the memtables, and clears those that the memtables
-    /// delete. `values` has the name or note of each id in `ids`.
+    /// Applies the memtables to names or notes that were read from segments. `values` has the name or note of each id
+    /// in `ids`. If a memtable has a name or note of the id, it replaces the value. If a memtable deletes a pair with
+    /// the id, the value becomes `None`.
     fn overlay_memtables<V>(
         &self,
         ids: &[u64],
@@ -199,7 +201,8 @@ impl<F: Fingerprint> Snapshot<F> {
     }
 }
 
-/// Clears the names or notes, read from older segments, of ids that have a tombstone in this segment.
+/// Sets the names or notes of ids that have a tombstone in this segment to `None`. `values` has the name or note of
+/// each id in `ids`, read from older segments.
 fn clear_forgotten<F: Fingerprint, V>(segment: &Segment<F>, ids: &[u64], values: &mut [Option<V>]) {
     for (&id, value) in ids.iter().zip(values) {
         if value.is_some() && segment.has_forgotten(id) {
@@ -208,7 +211,8 @@ fn clear_forgotten<F: Fingerprint, V>(segment: &Segment<F>, ids: &[u64], values:
     }
 }
 
-/// Returns the entries of a segment whose ids are wanted. Entries that tombstones hide are included.
+/// Returns the entries (fingerprints with their ids) of a segment whose ids are wanted. Entries that newer tombstones
+/// delete are included.
 fn entries_with_ids<F: Fingerprint>(
     segment: &Segment<F>,
     is_wanted: impl Fn(u64) -> bool + Sync,
@@ -226,12 +230,12 @@ fn entries_with_ids<F: Fingerprint>(
     Ok(parts.into_iter().flatten().collect())
 }
 
-/// The wanted ids, behind a one-hash Bloom filter that rejects most other ids.
+/// A set of wanted ids, with a Bloom filter of one hash function. The filter quickly rejects most other ids.
 struct IdFilter<'a> {
     ids: &'a HashSet<u64>,
-    /// Bits of the filter, 64 in each word.
+    /// Bits of the Bloom filter, 64 in each word.
     filter: Vec<u64>,
-    /// Right shift that turns the hash of an id into a bit index.
+    /// Right shift, in bits, that turns the hash of an id into a bit index.
     shift: u32,
 }
 

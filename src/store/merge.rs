@@ -1,4 +1,4 @@
-//! Merges (compaction): consecutive segments become one segment.
+//! Merges (compaction): a merge replaces consecutive segments by one segment.
 
 use std::ops::Range;
 use std::sync::{Arc, PoisonError};
@@ -43,7 +43,7 @@ pub(super) fn run_worker<F: Fingerprint>(shared: &Arc<SharedState<F>>) {
     }
 }
 
-/// Returns the range of segments that should be merged now; `None` if no merge is due.
+/// Returns the indexes of the segments that should be merged now; `None` if no merge is due.
 pub(super) fn next_merge<F: Fingerprint>(shared: &SharedState<F>) -> Option<Range<usize>> {
     let view = shared.view();
     let size = |segment: &Arc<crate::segment::Segment<F>>| {
@@ -58,17 +58,17 @@ pub(super) fn next_merge<F: Fingerprint>(shared: &SharedState<F>) -> Option<Rang
     )
 }
 
-/// Whether a merge runs in the background, or a caller waits for it.
+/// Whether a merge runs in the background, or a caller waits for its end.
 #[derive(Clone, Copy)]
 pub(super) enum MergeMode<'a> {
-    /// Nothing waits for the merge. It is throttled, and stops when the store is closed.
+    /// No caller waits for the merge. Its write rate is limited, and it stops when the store is closed.
     Background,
-    /// A caller waits for the merge, and can cancel it by the callback.
+    /// A caller waits for the merge. If there is a callback, it can cancel the merge.
     Foreground(Option<&'a ProgressCallback>),
 }
 
-/// Merges a range of consecutive segments, and makes the result visible. The caller holds
-/// [`merge_lock`](SharedState::merge_lock).
+/// Merges consecutive segments, given by the range of their indexes, and makes the result visible. The new tables, and
+/// all later queries, allow distances up to `distance`. The caller must hold [`merge_lock`](SharedState::merge_lock).
 pub(super) fn merge<F: Fingerprint>(
     shared: &Arc<SharedState<F>>,
     range: Range<usize>,

@@ -1,4 +1,4 @@
-//! Stores: building, writing, reading. The root of the crate has the types that most callers need.
+//! Building, writing and reading stores. The root of the crate exports the types that most callers need.
 
 mod builder;
 mod bulk_load;
@@ -45,7 +45,7 @@ use crate::manifest::{BUILD_MARKER, MANIFEST};
 /// Name of the lock file. A process that writes to the store holds a lock on it.
 const LOCK_FILE: &str = "LOCK";
 
-/// Whether a path is the folder of a store. A folder with a manifest is one, even if its files are damaged.
+/// Whether a path is the folder of a store. A folder with a manifest file counts as a store, even if its files are damaged.
 pub fn is_store(path: &Path) -> bool {
     Disk::default().list(path).is_ok_and(|names| names.iter().any(|name| name == MANIFEST))
 }
@@ -59,13 +59,14 @@ fn create_folder(fs: &dyn Fs, path: &Path) -> Result<bool> {
     }
 }
 
-/// Syncs the parent of a new folder, so that the folder's name is durable.
+/// Syncs the parent folder of a new folder, so that the name of the new folder is durable.
 fn sync_parent(fs: &dyn Fs, path: &Path) -> Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs.sync_dir(parent).map_err(Error::io(parent, "sync"))
 }
 
-/// Removes the store files of a folder that are not listed in `keep`. The manifest always stays.
+/// Removes all segment files, logs and temporary files from the folder of a store, except the files in `keep`. The manifest
+/// always stays.
 fn remove_unlisted_files(fs: &dyn Fs, path: &Path, keep: &[String]) -> Result<()> {
     for name in fs.list(path).map_err(Error::io(path, "list"))? {
         if crate::manifest::is_store_file(&name) && name != MANIFEST && !keep.contains(&name) {
@@ -81,8 +82,8 @@ fn remove_unlisted_files(fs: &dyn Fs, path: &Path, keep: &[String]) -> Result<()
     Ok(())
 }
 
-/// Removes the marker of an unfinished build from the folder of a complete store. If the manifest were lost later, the marker
-/// would permit the next build to remove the store's files.
+/// Removes the marker file of an unfinished build from the folder of a complete store. With the marker, the next build would
+/// remove the store's files if the manifest were lost.
 fn remove_build_marker(fs: &dyn Fs, path: &Path) -> Result<()> {
     let marker = path.join(BUILD_MARKER);
     if fs.list(path).map_err(Error::io(path, "list"))?.iter().any(|name| name == BUILD_MARKER) {

@@ -1,7 +1,7 @@
 //! Opening a store for writing: takes the lock, reads the manifest, replays the logs, starts a new log.
 //!
-//! Each open starts a new log, so many short runs of a program leave many logs. Two rules limit their number: a new log replaces an
-//! empty one, and the contents of more than [`MAX_LOGS`] logs are flushed to a segment.
+//! Each open starts a new log, so many short runs of a program leave many logs. Two rules limit the number of logs: a new log
+//! replaces an empty one, and if there are more than [`MAX_LOGS`] logs, their contents are flushed to a segment.
 
 use std::io;
 use std::path::Path;
@@ -24,18 +24,18 @@ use crate::memtable::Memtable;
 use crate::options::StoreOptions;
 use crate::wal::{LogHeader, LogWriter};
 
-/// Maximum number of logs that a store keeps. If it has more when it is opened, their operations are flushed to a
-/// segment.
+/// Maximum number of logs that a store keeps. If there are more when the store is opened, their operations are flushed
+/// to a segment.
 const MAX_LOGS: usize = 8;
 
-/// An opened store: its lock, view and new log.
+/// The parts of a store that was opened for writing: its locked file system, its contents, and its new log.
 pub(super) struct OpenedStore<F: Fingerprint> {
-    /// File system for all writes. It holds the lock until it is dropped.
+    /// File system for all writes. It holds the lock of the store's folder until it is dropped.
     pub(super) fs: Arc<dyn Fs>,
     pub(super) view: View<F>,
     pub(super) log: LogWriter<F>,
     pub(super) next_number: u64,
-    /// Torn tail of the newest log, if damage could have caused it.
+    /// Error for the torn tail of the newest log (an incomplete record at its end), if damage may have caused it.
     pub(super) torn_tail: Option<Error>,
 }
 
@@ -128,8 +128,8 @@ pub(super) fn open<F: Fingerprint>(path: &Path, options: &StoreOptions) -> Resul
     Ok(OpenedStore { fs: fs.clone(), view, log, next_number, torn_tail })
 }
 
-/// Creates a log. Its header and its name are durable afterwards. The header `start` records the length of the
-/// previous log; the caller must have synced the previous log up to this length.
+/// Creates a log with the header `start`. The header and the name of the log are durable afterwards. The header records
+/// the length of the previous log; the caller must have synced the previous log up to this length.
 pub(super) fn create_log<F: Fingerprint>(
     fs: &Arc<dyn Fs>,
     path: &Path,
@@ -142,8 +142,8 @@ pub(super) fn create_log<F: Fingerprint>(
     Ok(log)
 }
 
-/// Refuses a folder, unless it is a store or, with `options.create`, an empty folder or an unfinished store. Nothing is created in a
-/// refused folder, not even a lock file.
+/// Returns an error unless the folder is a store or, with `options.create`, is empty or holds an unfinished store. Creates nothing
+/// in the folder, not even a lock file.
 fn check_folder(fs: &dyn Fs, path: &Path, options: &StoreOptions) -> Result<()> {
     let names = match fs.list(path) {
         Ok(names) => names,
@@ -174,7 +174,7 @@ fn check_folder(fs: &dyn Fs, path: &Path, options: &StoreOptions) -> Result<()> 
     Err(Error::NotAStore { path: path.to_path_buf(), reason })
 }
 
-/// Returns the settings of a new store, after checking them.
+/// Returns the settings of a new store with these options, or an error if they are impossible.
 fn new_settings<F: Fingerprint>(options: &StoreOptions) -> Result<Settings> {
     let settings = Settings {
         bits: F::BITS,
@@ -209,7 +209,7 @@ fn create_empty(fs: &Arc<dyn Fs>, path: &Path, settings: Settings) -> Result<()>
     manifest.save(fs, path)
 }
 
-/// Refuses options that differ from the settings of an existing store.
+/// Returns an error if an option is given, and differs from that setting of an existing store.
 fn check_settings<F: Fingerprint>(path: &Path, settings: &Settings, options: &StoreOptions) -> Result<()> {
     if settings.bits != F::BITS {
         return Err(Error::Width { path: path.to_path_buf(), expected: F::BITS, found: settings.bits });

@@ -15,8 +15,8 @@ use crate::memtable::Memtable;
 use crate::segment::Segment;
 use crate::wal::{count_inserts, read_log};
 
-/// Reads a store into a [`View`], without taking its lock: another process may be writing to the store. `known` is
-/// an earlier view of the store. Its segments and log records are not read again.
+/// Reads a store into a [`View`], without the store's lock: another process may be writing to the store. `known` is
+/// an earlier view of the store. Segments and log records of that view are not read again.
 ///
 /// # Errors
 /// Errors of [`Snapshot::open`](super::Snapshot::open).
@@ -46,7 +46,8 @@ pub(super) fn read_view<F: Fingerprint>(
     Ok(view)
 }
 
-/// Opens the segments of a store, and returns a view without logs and memtables. Segments in `known` are reused.
+/// Opens the segments of a store, and returns a [`View`] without logs and memtables. `known` has segments that are open
+/// already, and are not opened again.
 pub(super) fn open_segments<F: Fingerprint>(
     fs: &Arc<dyn Fs>,
     path: &Path,
@@ -74,9 +75,9 @@ pub(super) fn open_segments<F: Fingerprint>(
     })
 }
 
-/// The mapped files of the logs whose operations are not in segments.
+/// The logs whose operations are not in segments. Their files are mapped into memory.
 pub(super) struct UnflushedLogs {
-    /// Number and content of each log, oldest first.
+    /// File number and content of each log, oldest first.
     logs: Vec<(u64, Bytes)>,
 }
 
@@ -87,7 +88,8 @@ impl UnflushedLogs {
         Ok(UnflushedLogs { logs: logs.collect::<Result<_>>()? })
     }
 
-    /// Returns the number of inserts in the logs, without verifying checksums. Records after damage are not counted.
+    /// Returns the number of insert operations in the logs. Checksums are not verified, and records after a damaged record
+    /// are not counted.
     pub(super) fn insert_count<F: Fingerprint>(&self) -> u64 {
         self.logs.iter().map(|(_, bytes)| count_inserts::<F>(bytes.as_ref(), 0)).sum()
     }
@@ -96,7 +98,7 @@ impl UnflushedLogs {
         self.logs.iter().map(|&(number, _)| number)
     }
 
-    /// Reads each log independently, and calls `damaged` with the error of each unreadable log.
+    /// Reads each log independently of the others, and calls `damaged` with the error of each unreadable log.
     pub(super) fn check_each<F: Fingerprint>(&self, path: &Path, mut damaged: impl FnMut(Error)) {
         for (number, bytes) in &self.logs {
             let log = path.join(log_file_name(*number));
@@ -106,7 +108,8 @@ impl UnflushedLogs {
         }
     }
 
-    /// Applies all operations of the logs to a memtable. After an error, the memtable may have some of them.
+    /// Applies all operations of the logs to a memtable, and returns the logs as a checked [`LogChain`]. After an error, the
+    /// memtable may have some of the operations.
     pub(super) fn replay<F: Fingerprint>(
         &self,
         path: &Path,

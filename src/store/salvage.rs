@@ -21,21 +21,23 @@ use crate::spill::{PrefixLocation, Sorter};
 /// Options of [`salvage`].
 #[derive(Clone, Debug, Default)]
 pub struct SalvageOptions {
-    /// Whether fingerprints whose ids are lost are kept. They get new ids, above the highest id. By default they are left out.
+    /// Whether to keep fingerprints whose ids are lost. If true, these fingerprints get new ids above the highest id of the
+    /// store. If false, the default, they are left out.
     pub keep_without_ids: bool,
     /// Largest query distance of the new store, in bits. The default is the distance in the manifest or, if the manifest is lost,
     /// the largest distance that the tables can answer.
     pub distance: Option<u32>,
-    /// Lower bound of the new store's query distance, in bits.
+    /// Lower bound for the largest query distance of the new store, in bits. It applies if `distance` or its default is
+    /// smaller.
     pub min_distance: Option<u32>,
-    /// Keys of metadata that is always kept. Metadata with other keys is kept only if nothing is lost.
+    /// Keys of metadata values that are always kept. Values of other keys are kept only if nothing is lost.
     pub kept_metadata: Vec<String>,
     /// Text profile of the new store, used only if the manifest is lost.
     pub profile: Option<String>,
     /// Memory for sorting, in bytes; see [`BuildOptions::memory`](field@BuildOptions::memory).
     pub memory: Option<u64>,
-    /// Callback that gets the progress of building the new store, and returns whether to continue. If it stops the salvage, the files
-    /// of the new store are removed.
+    /// Callback that receives the progress of building the new store, and can cancel the salvage. If the callback cancels,
+    /// the files of the new store are removed.
     pub progress: Option<ProgressCallback>,
 }
 
@@ -46,23 +48,24 @@ pub struct SalvageReport {
     pub fingerprints: u64,
     /// Number of pairs of fingerprint and id in the new store.
     pub ids: u64,
-    /// Number of names in the new store.
+    /// Number of document names in the new store.
     pub names: u64,
-    /// Number of notes in the new store.
+    /// Number of notes in the new store. A note is a string of bytes stored with a document, see
+    /// [`Builder::set_note`].
     pub notes: u64,
-    /// Number of operations replayed from the logs.
+    /// Number of operations (inserts, deletes, and writes of metadata and notes) replayed from the logs.
     pub operations: u64,
-    /// Number of readable fingerprints whose ids are lost.
+    /// Number of fingerprints that are readable, but whose ids are lost.
     pub without_ids: u64,
-    /// Number of fingerprints in segments that cannot be read. Segments whose number of fingerprints is unknown
-    /// are not counted.
+    /// Number of lost fingerprints, which cannot be read in any table of their segment. If the number of fingerprints of a
+    /// segment is unknown, the lost fingerprints of this segment are not counted.
     pub lost_fingerprints: u64,
-    /// Problems of the damaged store.
+    /// Problems that were found in the damaged store, each with the file and a description.
     pub issues: Vec<Issue>,
 }
 
 impl SalvageReport {
-    /// Whether nothing was lost.
+    /// Whether nothing in the damaged store was lost, so that the new store has all its content.
     pub fn is_whole(&self) -> bool {
         !self.issues.iter().any(|issue| issue.is_loss)
     }
@@ -71,14 +74,14 @@ impl SalvageReport {
 /// Copies the intact part of a damaged store into a new store. Nothing is written to the damaged store, and
 /// nothing else may write to it meanwhile.
 ///
-/// The manifest lists the segments and logs. If it is lost, the file names in the folder list them, and the table
-/// headers have the settings. A fingerprint is rescued if it is intact in any table of its segment. Its ids are
-/// rescued if their chunk of the id file is intact. From logs, all intact records are taken, even after a damaged
-/// one.
+/// The manifest lists the segments and logs. If the manifest is lost, segments and logs are found by their file names,
+/// and the settings are read from the headers of the tables. A fingerprint is rescued if it is intact in any table of
+/// its segment. Its ids are rescued if the part of the id file that contains them is intact. From logs, all intact
+/// records are taken, even those after a damaged record.
 ///
-/// If anything is lost, all metadata is dropped, except that of keys in [`SalvageOptions::kept_metadata`]. The
-/// reason: programs may keep in metadata how far they have read their inputs. Without it, they read the inputs
-/// again, and so restore what is lost.
+/// If anything is lost, all metadata is dropped, except the keys in [`SalvageOptions::kept_metadata`], because
+/// programs may keep in metadata how far they have read their inputs. Without this metadata, the programs read the
+/// inputs again, and so restore the lost content.
 ///
 /// # Errors
 /// [`Error::Width`] if the store's fingerprints have another width. [`Error::UnsupportedVersion`] if the manifest has an unknown
@@ -161,19 +164,20 @@ pub fn salvage_on<F: Fingerprint>(
 
 /// The state of a running salvage.
 struct SalvageJob<F: Fingerprint> {
-    /// Location of the temporary files with sorted runs.
+    /// Location of the temporary files with sorted runs of fingerprints.
     run_location: Arc<PrefixLocation>,
-    /// Memory of each sorter, in bytes.
+    /// Memory for each sorter of fingerprints, in bytes.
     memory: u64,
     builder: Builder<F>,
-    /// Fingerprints whose ids are lost.
+    /// Sorter with the fingerprints whose ids are lost.
     without_ids: Sorter<F>,
     result: SalvageReport,
     progress: Option<ProgressCallback>,
 }
 
 impl<F: Fingerprint> SalvageJob<F> {
-    /// Copies the pairs of segments and logs, except pairs that newer tombstones hide.
+    /// Copies the pairs of fingerprint and id from segments and logs to the new store, except pairs that newer tombstones
+    /// delete. Fingerprints whose ids are lost go to `without_ids`.
     fn copy_pairs(&mut self, store: &DamagedStore<F>) -> Result<()> {
         let keeps_ids = store.settings.has_ids;
         let version = store.memtable.version();
@@ -226,8 +230,9 @@ impl<F: Fingerprint> SalvageJob<F> {
         Ok(())
     }
 
-    /// Copies the newest name or note of each document, unless a newer segment or log deletes a pair with its id. `recent` has the
-    /// values of the logs; they are copied one at a time, to save memory. `keep` adds a value to the new store.
+    /// Copies names or notes to the new store: the newest value of each document, unless a newer segment or log deletes a
+    /// pair with the document's id. `recent` has the values in the logs. `chunks` returns the number of chunks of values
+    /// in a segment, and `read` reads one chunk. `keep` adds a value to the new store.
     fn copy_newest_by_id<V: ToOwned + ?Sized>(
         &mut self,
         store: &DamagedStore<F>,

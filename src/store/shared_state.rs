@@ -18,46 +18,49 @@ use crate::progress::{ProgressCallback, ProgressCounter};
 use crate::segment::Segment;
 use crate::threads::{self, Process};
 
-/// Interval at which a waiting thread calls its progress callback, to check for cancellation.
+/// Maximum time between two calls of a progress callback while its thread waits. Each call can cancel the wait.
 const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// State of the background work, shared by the background threads and the threads that wait for them.
+/// State of the background work (flushes and merges), shared by the background threads and the threads that wait for
+/// them.
 #[derive(Debug, Default)]
 pub(super) struct BackgroundState {
     /// Whether the store is being closed.
     pub(super) is_closing: bool,
-    /// Message of the first failed write. After a failure nothing more is written.
+    /// Error message of the first failed write, if a write has failed. After a failure nothing more is written.
     pub(super) failure: Option<String>,
 }
 
-/// Bytes written, flushes and merges since a store was opened.
+/// Numbers of written bytes, flushes (memtables written as segments) and merges since a store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteStats {
-    /// Size of the logs that are full, in bytes. The current log is not counted.
+    /// Total size of the logs that this process has written and then replaced by a newer log, in bytes. The current log is
+    /// not counted.
     pub log_bytes: u64,
     /// Number of memtables that were written as segments.
     pub flushes: u64,
-    /// Size of these segments, in bytes.
+    /// Total size of the segments that flushes have written, in bytes.
     pub flush_bytes: u64,
     /// Number of merges of segments.
     pub compactions: u64,
-    /// Size of the segments that merges have written, in bytes.
+    /// Total size of the segments that merges have written, in bytes.
     pub compaction_bytes: u64,
 }
 
 pub(super) struct SharedState<F: Fingerprint> {
     pub(super) path: PathBuf,
-    /// Options of the store. Their `fs` holds the lock of the folder.
+    /// Options with which the store was opened. The file system `options.fs` holds the lock of the store's folder.
     pub(super) options: StoreOptions,
     view: RwLock<Arc<View<F>>>,
-    /// Held while the manifest is replaced, so that edits do not overlap.
+    /// Lock that is held while the manifest is replaced, so that edits of the manifest do not overlap.
     edit_lock: Mutex<()>,
-    /// Held while segments are merged, so that merges do not overlap.
+    /// Lock that is held while segments are merged, so that merges do not overlap.
     pub(super) merge_lock: Mutex<()>,
     pub(super) background: Mutex<BackgroundState>,
     /// Notified when `background` or `view` has changed.
     pub(super) changed: Condvar,
-    /// Threads that write segments. The caller's pool is not used, since all its threads may be waiting for a segment.
+    /// Threads that write segments. They are not threads of the caller's pool, because all of those may be waiting for a
+    /// segment.
     pool: ThreadPool,
     pub(super) next_number: AtomicU64,
     pub(super) write_stats: Mutex<WriteStats>,
@@ -76,17 +79,19 @@ impl<F: Fingerprint> Drop for PanicGuard<'_, F> {
     }
 }
 
-/// A change of the manifest: segments are removed or added.
+/// A change of the manifest by a flush, a merge or a bulk load: the segments that it removes, and the one that it adds.
 pub(super) struct ManifestEdit<F> {
-    /// Numbers of the removed segments.
+    /// File numbers of the removed segments.
     pub(super) removed: Vec<u64>,
     /// New segment. It takes the position of the last removed segment or, if none is removed, comes last.
     pub(super) added: Option<(SegmentEntry, Arc<Segment<F>>)>,
-    /// Whether the edit is a flush. Then the oldest memtable and its logs are removed.
+    /// Whether the change is a flush. If so, the oldest memtable and its logs are removed, because the new segment has
+    /// their contents.
     pub(super) is_flush: bool,
-    /// Largest distance of queries after the edit, in bits.
+    /// Largest distance that queries may ask for after the change, in bits.
     pub(super) distance: u32,
-    /// Largest id in the new segment. `None` if the manifest's highest id is at least as large, as after a merge.
+    /// Largest id of the flushed or loaded pairs, even if the pair with this id has been deleted. `None` if there is no new
+    /// id, as after a merge.
     pub(super) highest_id: Option<u64>,
 }
 
@@ -121,7 +126,7 @@ impl<F: Fingerprint> SharedState<F> {
         Snapshot::new(self.view())
     }
 
-    /// Adds a memtable, which takes all later writes.
+    /// Adds an empty memtable, which takes all later writes, to the current [`View`].
     pub(super) fn push_memtable(&self, recent: MemtableRef<F>) {
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
         let mut memtables = view.memtables.clone();
@@ -131,19 +136,19 @@ impl<F: Fingerprint> SharedState<F> {
         self.notify();
     }
 
-    /// Wakes all threads that wait for a change of the background state or of the view.
+    /// Wakes all threads that wait for a change of the [`BackgroundState`] or of the [`View`].
     pub(super) fn notify(&self) {
         drop(lock(&self.background));
         self.changed.notify_all();
     }
 
-    /// Returns an error in a forked process. Must be called before any lock is taken: a lock that another thread held during
-    /// the fork stays locked.
+    /// Returns an error if this process was forked after the store was opened. Must be called before any lock is taken,
+    /// because a lock that another thread held during the fork stays locked forever in this process.
     pub(super) fn check_process(&self) -> Result<()> {
         if self.process.is_here() { Ok(()) } else { Err(Error::Forked { path: self.path.clone() }) }
     }
 
-    /// Returns an error if an earlier write failed, or in a forked process.
+    /// Returns an error if an earlier write failed, or if this process was forked after the store was opened.
     pub(super) fn check(&self) -> Result<()> {
         self.check_process()?;
         match &lock(&self.background).failure {
@@ -152,7 +157,7 @@ impl<F: Fingerprint> SharedState<F> {
         }
     }
 
-    /// Records a failed write, unless an earlier one is recorded, and wakes all waiting threads.
+    /// Records the error of a failed write, unless an earlier error is recorded, and wakes all waiting threads.
     pub(super) fn fail(&self, error: &Error) {
         lock(&self.background).failure.get_or_insert_with(|| error.to_string());
         self.changed.notify_all();
@@ -171,13 +176,14 @@ impl<F: Fingerprint> SharedState<F> {
         })
     }
 
-    /// Runs the work of a background thread. If it panics, the store is marked as failed, so that no thread waits for it.
+    /// Runs the work of a background thread. If the work panics, the store is marked as failed, so that no thread waits for
+    /// the work.
     pub(super) fn run_guarded(&self, work: impl FnOnce()) {
         let _guard = PanicGuard(self);
         work();
     }
 
-    /// Waits until all frozen memtables are flushed, or the callback cancels.
+    /// Waits until all frozen memtables (those that take no more writes) are flushed. Returns an error if the callback cancels.
     pub(super) fn wait_for_flush(&self, progress: Option<&ProgressCallback>) -> Result<()> {
         self.check_process()?;
         let mut state = lock(&self.background);
@@ -188,8 +194,9 @@ impl<F: Fingerprint> SharedState<F> {
         self.check()
     }
 
-    /// Waits for a change of the background state or of the view. If there is a callback, waits at most
-    /// [`CANCEL_CHECK_INTERVAL`], then calls it to check for cancellation.
+    /// Waits for a change of the [`BackgroundState`] or of the [`View`]. With a callback, waits at most
+    /// [`CANCEL_CHECK_INTERVAL`], then calls the callback, which can cancel. `state` is the guard of the background state;
+    /// the lock is released while this thread waits.
     pub(super) fn wait<'a>(
         &'a self,
         state: MutexGuard<'a, BackgroundState>,
@@ -206,7 +213,7 @@ impl<F: Fingerprint> SharedState<F> {
         Ok(lock(&self.background))
     }
 
-    /// Takes the merge lock. Waits until no other merge is running, or the callback cancels.
+    /// Waits until no other merge is running, and takes the merge lock. Returns an error if the callback cancels.
     pub(super) fn lock_merge(&self, progress: Option<&ProgressCallback>) -> Result<MutexGuard<'_, ()>> {
         if progress.is_none() {
             return Ok(lock(&self.merge_lock));
@@ -224,12 +231,13 @@ impl<F: Fingerprint> SharedState<F> {
         self.next_number.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Removes the files of a segment that is not in the manifest. If a file cannot be removed, the next open removes it.
+    /// Removes the files of a segment that is not in the manifest. Ignores errors, because files that remain are removed
+    /// when the store is opened for writing again.
     pub(super) fn remove_files(&self, entry: &SegmentEntry) {
         entry.file_names().into_iter().for_each(|name| drop(self.options.fs.remove(&self.path.join(name))));
     }
 
-    /// Returns the options for building a segment of the store, for queries up to `distance`.
+    /// Returns the options for building a segment of the store, whose tables answer queries up to `distance` bits.
     pub(super) fn build_options(&self, view: &View<F>, distance: u32) -> BuildOptions {
         let settings = &view.manifest.settings;
         BuildOptions {
@@ -245,9 +253,10 @@ impl<F: Fingerprint> SharedState<F> {
         }
     }
 
-    /// Makes an edited list of segments durable, and then visible. Removes files that are no longer used.
+    /// Applies a change to the manifest: makes the new list of segments durable, and then visible. Removes files that are no
+    /// longer used.
     ///
-    /// After an error, the disk may have the old or the new list, so the store is marked as failed.
+    /// After an error, the manifest on the disk may be the old or the new one, so the store is marked as failed.
     pub(super) fn apply_edit(&self, edit: ManifestEdit<F>) -> Result<()> {
         let _guard = lock(&self.edit_lock);
         self.check()?;

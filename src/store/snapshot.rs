@@ -17,12 +17,13 @@ use crate::memtable::Memtable;
 use crate::progress::{ProgressCallback, ProgressCounter};
 use crate::segment::{self, Match, Segment, Stats};
 
-/// Maximum number of refreshes by [`Snapshot::open_retrying`] while a log has a torn tail.
+/// Maximum number of times that [`Snapshot::open_retrying`] refreshes a snapshot while a log has a torn tail (an
+/// incomplete record at its end).
 const TORN_TAIL_RETRIES: u32 = 10;
-/// Pause before each of these refreshes.
+/// Pause before each refresh of a snapshot by [`Snapshot::open_retrying`].
 const TORN_TAIL_RETRY_PAUSE: Duration = Duration::from_millis(20);
 
-/// Returns the width of a store's fingerprints, 64 or 128 bits. Reads only the manifest.
+/// Returns the width of a store's fingerprints in bits, 64 or 128. Reads only the manifest.
 ///
 /// # Errors
 /// [`Error::NotAStore`], [`Error::Corrupt`], [`Error::UnsupportedVersion`] or [`Error::Io`].
@@ -50,31 +51,31 @@ pub fn stored_bits(path: &Path) -> Result<u32> {
 #[derive(Clone, Debug)]
 pub struct Snapshot<F> {
     view: Arc<View<F>>,
-    /// Number of operations of the newest memtable that this snapshot sees. Later operations of that memtable are invisible.
+    /// Number of operations of the newest memtable that are visible in this snapshot. Later operations are not visible.
     version: u64,
 }
 
 impl<F: Fingerprint> Snapshot<F> {
-    /// Reads the newest state of a store without a lock: another process may be writing to it.
+    /// Reads the newest state of a store without a lock: another process may be writing to the store.
     ///
     /// The files are mapped, so nothing except simstore may change them while they are open. If another program makes
     /// a mapped file shorter, reading the missing part ends the process with the signal SIGBUS. [`Snapshot::open_on`]
     /// with [`Disk::resident`] reads the files into memory instead of mapping them.
     ///
-    /// Headers, footers and block indexes are checked now, and each block when it is first read. The logs are read
-    /// into memory.
+    /// Headers, footers and block indexes are checked by this call, and each block when it is first read. The contents
+    /// of the logs are read into memory.
     ///
     /// # Errors
     /// [`Error::NotAStore`] if the path is not a store, [`Error::Width`] if its fingerprints have another width,
     /// [`Error::UnsupportedVersion`] if another version of simstore wrote it, [`Error::Corrupt`] if a file is damaged,
-    /// [`Error::IncompletePlan`] if its tables would miss neighbours, [`Error::Io`].
+    /// [`Error::IncompletePlan`] if the store's tables would miss matches of some queries, [`Error::Io`].
     pub fn open(path: &Path) -> Result<Self> {
         Snapshot::open_on(&(Arc::new(Disk::default()) as Arc<dyn Fs>), path)
     }
 
-    /// Like [`Snapshot::open`], but if a log has a torn tail, refreshes for up to 0.2 s until it is complete. A log that
-    /// another process is writing may have a torn tail for a moment. A tail that stays torn is the result of a crash or
-    /// of damage.
+    /// Like [`Snapshot::open`], but if a log has a torn tail (an incomplete record at its end), refreshes the snapshot for
+    /// up to 0.2 s until the record is complete. A log that another process is writing may have a torn tail for a moment.
+    /// A tail that stays torn is the result of a crash or of damage.
     ///
     /// # Errors
     /// Errors of [`Snapshot::open`].
@@ -134,13 +135,14 @@ impl<F: Fingerprint> Snapshot<F> {
         }
     }
 
-    /// Creates a snapshot of the newest state of a view.
+    /// Creates a snapshot of a [`View`]. The snapshot sees the operations that are visible in the view's memtables now.
     pub(super) fn new(view: Arc<View<F>>) -> Self {
         let version = view.memtables.last().map_or(0, MemtableRef::visible_version);
         Snapshot { view, version }
     }
 
-    /// Returns the memtables, oldest first, each with the version that this snapshot sees.
+    /// Returns the memtables, oldest first, each with its version: the number of the memtable's operations that this
+    /// snapshot sees.
     pub(super) fn memtables(
         &self,
     ) -> impl DoubleEndedIterator<Item = (&Memtable<F>, u64)> + ExactSizeIterator {
@@ -150,8 +152,8 @@ impl<F: Fingerprint> Snapshot<F> {
         })
     }
 
-    /// Whether a tombstone hides a pair. Checks segments from index `first_segment` on, and memtables from
-    /// index `first_memtable` on.
+    /// Whether a tombstone deletes a pair of fingerprint and id. Checks the tombstones of segments from index
+    /// `first_segment` on, and of memtables from index `first_memtable` on.
     pub(super) fn hides(
         &self,
         first_segment: usize,
@@ -179,11 +181,11 @@ impl<F: Fingerprint> Snapshot<F> {
         Ok(matches)
     }
 
-    /// Like [`Snapshot::query`], but clears `matches` and writes the result into it. If the buffer is reused, a query
-    /// allocates nothing.
+    /// Like [`Snapshot::query`], but clears `matches` and writes the result into it. If the caller passes the same
+    /// buffer each time, a query allocates nothing.
     ///
     /// # Errors
-    /// Errors of [`Snapshot::query`]. After an error the buffer is empty.
+    /// Errors of [`Snapshot::query`]. After an error `matches` is empty.
     pub fn query_into(&self, fingerprint: F, distance: u32, matches: &mut Vec<Match<F>>) -> Result<()> {
         matches.clear();
         if distance > self.distance() {
@@ -201,7 +203,7 @@ impl<F: Fingerprint> Snapshot<F> {
         Ok(())
     }
 
-    /// Appends the matches in memtables to `matches`, except those that newer tombstones hide.
+    /// Searches the memtables, and appends the matches to `matches`, except those that newer tombstones delete.
     pub(crate) fn query_memtables(&self, fingerprint: F, distance: u32, matches: &mut Vec<Match<F>>) {
         for (i, (memtable, version)) in self.memtables().enumerate() {
             let start = matches.len();
@@ -213,25 +215,25 @@ impl<F: Fingerprint> Snapshot<F> {
         }
     }
 
-    /// Whether any memtable has a pair.
+    /// Whether any memtable has a pair of fingerprint and id.
     pub(crate) fn has_memtable_pairs(&self) -> bool {
         self.memtables().any(|(memtable, version)| memtable.len(version) > 0)
     }
 
-    /// Whether a memtable, or a segment that is newer than the one with index `segment`, has tombstones. Only then
-    /// can matches of that segment be hidden.
+    /// Whether tombstones may delete matches of the segment with index `segment`, because a memtable or a newer segment has
+    /// tombstones.
     pub(crate) fn has_newer_tombstones(&self, segment: usize) -> bool {
         self.view.segments[segment + 1..].iter().any(|newer| !newer.tombstones().is_empty())
             || self.memtables().any(|(memtable, _)| memtable.has_tombstones())
     }
 
-    /// Whether a newer tombstone hides a match found in the segment with index `segment`.
+    /// Whether a newer tombstone deletes a match that was found in the segment with index `segment`.
     pub(crate) fn is_hidden(&self, segment: usize, found: &Match<F>) -> bool {
         self.hides(segment + 1, 0, found.fingerprint, found.id)
     }
 
-    /// Returns the matches that were inserted after the snapshot `before` of the same store was taken. Returns
-    /// `None` if this snapshot has another last memtable than `before`.
+    /// Like [`Snapshot::query`], but returns only matches that were inserted after the snapshot `before` of the same
+    /// store. Returns `None` if the newest memtable of this snapshot is not the newest memtable of `before`.
     pub(super) fn query_since(&self, before: &Self, fingerprint: F, distance: u32) -> Option<Vec<Match<F>>> {
         let (last, since) = (self.view.memtables.last()?, before.view.memtables.last()?);
         if !Arc::ptr_eq(&last.memtable, &since.memtable) {
@@ -242,9 +244,8 @@ impl<F: Fingerprint> Snapshot<F> {
         Some(matches)
     }
 
-    /// Removes the hidden matches among `matches[start..]`. A match is hidden if a tombstone deletes its pair.
-    /// Checks the tombstones of segments from index `first_segment` on, and of memtables from index
-    /// `first_memtable` on.
+    /// Removes from `matches[start..]` the matches that a tombstone deletes. Checks the tombstones of segments from index
+    /// `first_segment` on, and of memtables from index `first_memtable` on.
     fn retain_visible(
         &self,
         first_segment: usize,
@@ -309,21 +310,21 @@ impl<F: Fingerprint> Snapshot<F> {
         Ok(false)
     }
 
-    /// Returns the number of fingerprints. It is an upper bound if fingerprints are in several segments or logs, or are
-    /// deleted but not compacted.
+    /// Returns the number of distinct fingerprints or, before a compaction, an upper bound for it: a fingerprint may count
+    /// once in each segment and once for each id in the logs, and a deleted fingerprint may still count.
     pub fn len(&self) -> u64 {
         let segments = self.view.segments.iter().map(|segment| segment.stats().fingerprints);
         let memtables = self.memtables().map(|(memtable, version)| memtable.len(version));
         segments.chain(memtables).fold(0, u64::saturating_add)
     }
 
-    /// Whether [`Snapshot::len`] is 0. A store with deleted fingerprints that are not compacted yet is not empty.
+    /// Whether [`Snapshot::len`] is 0. A store counts as not empty if all its fingerprints are deleted, but not compacted yet.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Returns the largest id ever stored, even if it has been deleted. `None` if no id was ever stored. A program that
-    /// numbers its documents can continue after it.
+    /// numbers its documents can give the next document this id plus 1.
     pub fn highest_id(&self) -> Option<u64> {
         let recent = self.memtables().filter_map(|(memtable, version)| memtable.highest_id(version)).max();
         if self.keeps_ids() { self.view.manifest.highest_id.max(recent) } else { None }
@@ -347,7 +348,7 @@ impl<F: Fingerprint> Snapshot<F> {
         Ok(None)
     }
 
-    /// Returns the numbers of fingerprints, ids, segments and so on, and the sizes of the files and of the memory
+    /// Returns statistics: the numbers of fingerprints, ids, segments and so on, the sizes of the files, and the memory
     /// in use.
     pub fn stats(&self) -> Stats {
         let mut all = Stats { bytes: self.view.manifest_bytes, ..Stats::default() };
@@ -378,22 +379,23 @@ impl<F: Fingerprint> Snapshot<F> {
         all
     }
 
-    /// Returns the largest distance of queries, in bits.
+    /// Returns the largest distance that queries may ask for, in bits.
     pub fn distance(&self) -> u32 {
         self.view.manifest.settings.distance
     }
 
-    /// Returns the codec of the tables.
+    /// Returns the codec of the tables (the compression of their blocks).
     pub fn codec(&self) -> Codec {
         self.view.manifest.settings.codec
     }
 
-    /// Whether the store has ids.
+    /// Whether the store keeps ids with its fingerprints.
     pub fn keeps_ids(&self) -> bool {
         self.view.manifest.settings.has_ids
     }
 
-    /// Returns the plan of new segments: a name, or `auto`.
+    /// Returns the name of the [plan](crate::plan::Plan) for the tables of new segments, or `auto` if the plan is chosen by
+    /// the size of each segment.
     pub fn plan_policy(&self) -> &str {
         self.view.manifest.settings.plan.as_str()
     }
@@ -403,7 +405,7 @@ impl<F: Fingerprint> Snapshot<F> {
         &self.view.manifest.settings.profile
     }
 
-    /// Returns the store's folder.
+    /// Returns the path of the store's folder.
     pub fn path(&self) -> &Path {
         &self.view.path
     }
@@ -413,13 +415,14 @@ impl<F: Fingerprint> Snapshot<F> {
         self.view.manifest.settings.block_size
     }
 
-    /// Returns the span of new tables: fingerprints from one restart point to the next. `None` is the codec's default.
+    /// Returns the span of new tables: the number of fingerprints from one restart point of a block to the next, see
+    /// [`BuildOptions::span`](crate::BuildOptions::span). `None` is the codec's default.
     pub fn span(&self) -> Option<u16> {
         self.view.manifest.settings.span
     }
 
-    /// Returns the logs with operations that are not in segments, oldest first, as of when the store was opened. Later
-    /// writes of this process are not counted.
+    /// Describes the logs that were found when the store was opened, oldest first. Logs whose operations are in segments now
+    /// are left out. Later writes of this process are not counted.
     pub fn logs(&self) -> &[LogInfo] {
         let in_segments = |log: &LogInfo| log.number < self.view.manifest.first_log;
         &self.view.logs[self.view.logs.partition_point(in_segments)..]
@@ -430,8 +433,8 @@ impl<F: Fingerprint> Snapshot<F> {
         &self.view.segments
     }
 
-    /// Reads all files, and checks checksums, orders, counts, and that all tables of a segment, its ids and its names
-    /// agree. Calls `damaged` with each problem, and returns the number of problems.
+    /// Reads all files of the store. Checks all checksums, sort orders and counts, and whether the tables, ids and names of
+    /// a segment agree with one another. Calls `damaged` with each problem, and returns the number of problems.
     ///
     /// Manifest, logs and tombstones are already checked when a store is opened. If a store cannot be opened, use
     /// [`find_damaged_files`](super::find_damaged_files()). A torn tail of the newest log counts as a problem,
@@ -441,10 +444,10 @@ impl<F: Fingerprint> Snapshot<F> {
         self.verify_steps(None, damaged).0
     }
 
-    /// Like [`Snapshot::verify`], with a callback that can stop it.
+    /// Like [`Snapshot::verify`], with a callback that can stop the check.
     ///
     /// # Errors
-    /// [`Error::Cancelled`].
+    /// [`Error::Cancelled`] if the callback stopped the check.
     pub fn verify_with(&self, progress: &ProgressCallback, damaged: impl FnMut(Error)) -> Result<u64> {
         let (problems, verified) = self.verify_steps(Some(progress), damaged);
         verified.map(|()| problems)

@@ -1,4 +1,5 @@
-//! [`ThrottledFs`]: the file system for background merges. It limits their write rate, and makes writes fail when the store is closed.
+//! [`ThrottledFs`]: the file system for background merges. It limits the write rate of a merge, and makes writes fail when the
+//! store is closed.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -18,9 +19,9 @@ pub(super) struct ThrottledFs<F: Fingerprint> {
     rate_limit: Arc<RateLimit>,
 }
 
-/// A limit of the write rate, shared by all files of a merge.
+/// A limit for the write rate of a merge. All files of the merge share it.
 struct RateLimit {
-    /// `None` means no limit.
+    /// Maximum write rate; `None` means no limit.
     bytes_per_second: Option<u64>,
     /// Earliest time of the next write.
     due: std::sync::Mutex<Instant>,

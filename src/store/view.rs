@@ -1,4 +1,4 @@
-//! Views: the immutable state of a store that snapshots share.
+//! Views: a view is the immutable state of a store that snapshots share.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,23 +11,24 @@ use crate::manifest::Manifest;
 use crate::memtable::Memtable;
 use crate::segment::Segment;
 
-/// The lists of segments, logs and memtables of a store. When a list changes, a new view replaces the old one. All
-/// snapshots that are taken between two changes share one view.
+/// The lists of segments, logs and memtables of a store. When a list changes, a new view replaces the old view. All
+/// snapshots that are taken between two such changes share one view.
 #[derive(Clone, Debug)]
 pub(super) struct View<F> {
-    /// File system for reads.
+    /// File system through which the store is read.
     pub(super) fs: Arc<dyn Fs>,
     pub(super) path: PathBuf,
     pub(super) manifest: Manifest,
-    /// Encoded size of the manifest, in bytes.
+    /// Size of the manifest file, in bytes.
     pub(super) manifest_bytes: u64,
     /// Segments, oldest first.
     pub(super) segments: Vec<Arc<Segment<F>>>,
-    /// Logs as of when the store was opened, oldest first.
+    /// Counts and sizes of the logs, oldest first, as of when the store was opened.
     pub(super) logs: Vec<LogInfo>,
     /// Memtables that are not flushed yet, oldest first. Only the last one takes writes.
     pub(super) memtables: Vec<MemtableRef<F>>,
-    /// Log tails that a refresh continues from. Empty in a store that this process has open for writing.
+    /// Memtables together with the read positions in the logs, from which a refresh continues. Empty in a store that this
+    /// process has open for writing.
     pub(super) log_tails: Vec<Arc<LogTail<F>>>,
 }
 
@@ -35,24 +36,25 @@ pub(super) struct View<F> {
 #[derive(Clone, Debug)]
 pub(super) struct MemtableRef<F> {
     pub(super) memtable: Arc<Memtable<F>>,
-    /// Numbers of the logs, ascending.
+    /// File numbers of the logs whose operations the memtable holds, ascending.
     pub(super) log_numbers: Vec<u64>,
-    /// Sequence number of the first record of the oldest log.
+    /// Sequence number of the first record in the oldest log of the memtable.
     pub(super) first_sequence: u64,
-    /// Newest version of the memtable that snapshots of this view may see; `u64::MAX` if they may see all. In a
-    /// view of a reader, it hides records that later refreshes read into the same memtable.
+    /// Maximum version of the memtable (count of its operations) that snapshots of this view may see; `u64::MAX` if there
+    /// is no limit. A reader needs the limit, because later refreshes read more records into the same memtable.
     pub(super) max_version: u64,
 }
 
 impl<F> MemtableRef<F> {
-    /// Creates a reference with `max_version` unlimited: snapshots see the memtable's current version.
+    /// Creates a reference without a limit on the version: a snapshot sees all operations that the memtable has when the
+    /// snapshot is taken.
     pub(super) fn new(memtable: Arc<Memtable<F>>, log_numbers: Vec<u64>, first_sequence: u64) -> Self {
         MemtableRef { memtable, log_numbers, first_sequence, max_version: u64::MAX }
     }
 }
 
 impl<F: Fingerprint> MemtableRef<F> {
-    /// Returns the version that a snapshot taken now sees.
+    /// Returns the version of the memtable that a snapshot sees if it is taken now: the count of the visible operations.
     pub(super) fn visible_version(&self) -> u64 {
         self.memtable.version().min(self.max_version)
     }

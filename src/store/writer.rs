@@ -16,10 +16,11 @@ use crate::segment::Match;
 use crate::threads::lock;
 use crate::wal::{LogHeader, LogSyncer, LogWriter, Operation, Payload};
 
-/// Maximum number of frozen memtables that wait for a flush. A writer that would freeze another one waits.
+/// Maximum number of frozen memtables (those that take no more writes) that wait for a flush. A writer that would freeze
+/// one more waits.
 const MAX_FROZEN_MEMTABLES: usize = 2;
 
-/// A set of writes that are stored atomically.
+/// A set of writes that become visible and durable together: all of them, or none.
 ///
 /// ```
 /// use simstore::{Durability, StoreOptions, Store};
@@ -38,7 +39,7 @@ const MAX_FROZEN_MEMTABLES: usize = 2;
 pub struct Transaction<'a, F: Fingerprint> {
     writer: &'a StoreWriter<F>,
     payload: Payload<F>,
-    /// Error that the commit will return, if the transaction has become too long.
+    /// Error of the first operation that did not fit into the transaction. The commit will return this error.
     push_error: Option<Error>,
 }
 
@@ -47,21 +48,21 @@ impl<'a, F: Fingerprint> Transaction<'a, F> {
         Transaction { writer, payload: Payload::default(), push_error: None }
     }
 
-    /// Adds a fingerprint with an id. The name and the note of the id do not change.
+    /// Adds a fingerprint with an id. If the id has a name or a note, they do not change.
     pub fn insert(&mut self, fingerprint: F, id: u64) {
         let id = self.writer.id(id);
         self.push(&Operation::Insert { fingerprint, id, name: None });
     }
 
-    /// Adds an operation. If it does not fit into the transaction, the commit will fail.
+    /// Adds an operation. If the operation does not fit into the transaction, the commit will return the error.
     fn push(&mut self, operation: &Operation<'_, F>) {
         if let Err(error) = self.payload.push(operation) {
             self.push_error.get_or_insert(error);
         }
     }
 
-    /// Adds a fingerprint with the id and the name of its document. The name has up to 64 KiB, and replaces the old name of
-    /// the id.
+    /// Adds a fingerprint with the id and the name of its document. The name has up to 64 KiB, and replaces the id's old
+    /// name.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if the name is too long or not UTF-8.
@@ -69,16 +70,17 @@ impl<'a, F: Fingerprint> Transaction<'a, F> {
         self.payload.push(&Operation::Insert { fingerprint, id: self.writer.id(id), name: Some(name) })
     }
 
-    /// Removes a pair of fingerprint and id, stored or not. Also removes the name and the note of the id, even if the
-    /// id has other fingerprints. To keep name and note, insert one of these fingerprints with the name, and set the
-    /// note again, after this call.
+    /// Removes a pair of fingerprint and id, if the pair is stored. In any case removes the name and the note of the id,
+    /// even if the id has other fingerprints. To keep the name and the note, call [`Transaction::insert_named`] with one
+    /// of these fingerprints, and [`Transaction::set_note`], after this call.
     pub fn delete(&mut self, fingerprint: F, id: u64) {
         let id = self.writer.id(id);
         self.push(&Operation::Delete { fingerprint, id });
     }
 
-    /// Stores a metadata value under a key, such as the read position in an input. It replaces the key's old value. It is
-    /// committed together with the other writes of the transaction, so after a crash a program knows where to continue.
+    /// Stores a metadata value under a key, such as the read position in an input. The value replaces the key's old value.
+    /// It is committed atomically with the other writes of the transaction, so after a crash a program that stores its
+    /// read position knows where to continue.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if the key or the value is longer than 4 KiB.
@@ -86,8 +88,8 @@ impl<'a, F: Fingerprint> Transaction<'a, F> {
         self.payload.push(&Operation::Metadata { key, value })
     }
 
-    /// Stores a note with a document: up to 16 MiB of any bytes, such as its compressed text. It replaces the document's
-    /// old note. A [`Transaction::delete`] of a pair with the id removes the note.
+    /// Stores a note with a document: up to 16 MiB of any bytes, such as the document's compressed text. The note replaces
+    /// the document's old note. A later [`Transaction::delete`] of any pair with the id removes the note.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if the note is too long, or if the transaction would exceed 1 GiB.
@@ -95,7 +97,7 @@ impl<'a, F: Fingerprint> Transaction<'a, F> {
         self.payload.push(&Operation::Note { id: self.writer.id(id), note })
     }
 
-    /// Returns the size of the transaction in the log, in bytes.
+    /// Returns the number of bytes that the transaction's operations take in the log.
     pub fn bytes(&self) -> usize {
         self.payload.len()
     }
@@ -105,7 +107,7 @@ impl<'a, F: Fingerprint> Transaction<'a, F> {
         self.payload.is_empty()
     }
 
-    /// Writes the transaction, and returns when it has the given durability.
+    /// Writes the transaction, and returns when the written record is as durable as `durability` requires.
     ///
     /// # Errors
     /// Errors of [`Store::insert`](crate::Store::insert); [`Error::BadArgument`] if the transaction is too long. After a
@@ -124,8 +126,8 @@ impl<'a, F: Fingerprint> Transaction<'a, F> {
         self.writer.make_durable(&written, durability)
     }
 
-    /// Like [`Transaction::commit`], unless a fingerprint within the store's distance of an inserted one is stored
-    /// already. Check and commit are one atomic step.
+    /// Like [`Transaction::commit`], but writes nothing if a fingerprint within the store's distance of an inserted
+    /// fingerprint is stored already. The check and the commit are one atomic step.
     ///
     /// # Errors
     /// Errors of [`Transaction::commit`] and of [`Snapshot::query`](crate::Snapshot::query).
@@ -133,13 +135,15 @@ impl<'a, F: Fingerprint> Transaction<'a, F> {
         self.commit_unless(durability, |_| Ok(true))
     }
 
-    /// Like [`Transaction::commit_if_new`], with a check by the caller. `is_duplicate` gets the stored matches within
-    /// the store's distance of the inserted fingerprints. If it returns true, nothing is written.
+    /// Like [`Transaction::commit_if_new`], but the function `is_duplicate` decides whether the transaction is a duplicate.
+    /// The argument of `is_duplicate` is a list of stored matches within the store's distance of the inserted
+    /// fingerprints. If `is_duplicate` returns true, nothing is written.
     ///
-    /// `is_duplicate` is first called with the matches known so far, while other threads may write. If other threads
-    /// insert more matches meanwhile, it is called again with only the new ones, while all other writers wait. It gets
-    /// each match once, and never an empty list. So it must decide by the matches of its argument alone. A snapshot
-    /// taken inside the call contains them. Writing to the store inside the call is a deadlock.
+    /// `is_duplicate` is called up to two times. The first call gets the matches known so far, and other threads may
+    /// write during the call. If other threads insert more matches meanwhile, a second call gets only these new
+    /// matches, and all other writers wait. The list is never empty, and no match is in both lists. So each call must
+    /// decide by its list alone. A snapshot taken inside a call contains the matches of its list. Writing to the store
+    /// inside a call is a deadlock.
     ///
     /// ```
     /// use simstore::{Durability, Insertion, StoreOptions, Store};
@@ -221,23 +225,24 @@ impl<'a, F: Fingerprint> Transaction<'a, F> {
 /// The result of [`Transaction::commit_if_new`] or [`Transaction::commit_unless`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Insertion<F> {
-    /// No duplicate was stored. The transaction has been written.
+    /// The store had no duplicate, so the transaction has been written.
     Inserted,
-    /// Nothing was written, since these matches are stored. They are grouped by inserted fingerprint, in the order
-    /// of insertion. Each group has the order of [`Snapshot::query`](crate::Snapshot::query). Each match is listed once.
+    /// Nothing was written, because these matches are stored already. The list has the matches of the first inserted
+    /// fingerprint, then those of the second, and so on, each in the order of
+    /// [`Snapshot::query`](crate::Snapshot::query). Equal matches are listed once.
     DuplicateOf(Vec<Match<F>>),
 }
 
-/// The end of a log record, and the syncer that makes the log durable up to there.
+/// The position up to which a log must be synced to make a record durable, and the [`LogSyncer`] that does it.
 pub(super) struct SyncTarget {
     syncer: Arc<LogSyncer>,
     len: u64,
 }
 
-/// The log that takes the writes.
+/// The log that takes all new writes, and the query distance for memtables that will be created.
 pub(super) struct ActiveLog<F: Fingerprint> {
     writer: LogWriter<F>,
-    /// Largest query distance of the memtables that are created from now on, in bits.
+    /// Largest query distance that memtables created from now on support, in bits.
     distance: u32,
 }
 
@@ -254,7 +259,7 @@ impl<F: Fingerprint> StoreWriter<F> {
         StoreWriter { shared, keeps_ids, log: Mutex::new(ActiveLog { writer: log, distance }) }
     }
 
-    /// Returns the id to store. In a store without ids, all ids are 0.
+    /// Returns the id that is stored for a caller's id: the same, or 0 in a store without ids.
     fn id(&self, id: u64) -> u64 {
         if self.keeps_ids { id } else { 0 }
     }
@@ -263,7 +268,8 @@ impl<F: Fingerprint> StoreWriter<F> {
         lock(&self.log)
     }
 
-    /// Appends a record to the log, applies its operations to the memtable, and makes them visible to readers.
+    /// Appends a record to the log, applies the record's operations to the memtable, and makes the operations visible to
+    /// readers. Does not sync the record.
     fn write(&self, log: &mut ActiveLog<F>, payload: &Payload<F>) -> Result<SyncTarget> {
         self.make_room(log, payload.version())?;
         if let Err(error) = log.writer.append(payload) {
@@ -287,8 +293,9 @@ impl<F: Fingerprint> StoreWriter<F> {
         written.syncer.sync_to(written.len, delay).inspect_err(|error| self.shared.fail(error))
     }
 
-    /// Freezes the memtable if it is full, or if the format version of its log is older than the record needs. Waits while
-    /// too many frozen memtables wait for a flush.
+    /// Starts a new log and a new memtable if the memtable is full, or if the log's format version is older than `version`,
+    /// which the next record needs. First waits while too many frozen memtables (those that take no more writes) wait for
+    /// a flush.
     fn make_room(&self, log: &mut ActiveLog<F>, version: u32) -> Result<()> {
         self.shared.check()?;
         let bytes = self.shared.view().memtables.last().map_or(0, |last| last.memtable.bytes());
@@ -304,7 +311,8 @@ impl<F: Fingerprint> StoreWriter<F> {
         self.rotate(log, version)
     }
 
-    /// Starts a new log, of at least this format version, and a new memtable. All earlier writes are durable afterwards.
+    /// Starts a new log and a new memtable for later writes. The log has at least the format version `version`. All earlier
+    /// writes are durable afterwards.
     fn rotate(&self, log: &mut ActiveLog<F>, version: u32) -> Result<()> {
         let rotated = self.replace_log(log, version);
         if let Err(error) = &rotated {
@@ -326,7 +334,7 @@ impl<F: Fingerprint> StoreWriter<F> {
         Ok(())
     }
 
-    /// Freezes the memtable unless it is empty.
+    /// Freezes the memtable, so that it takes no more writes and is flushed. Does nothing if the memtable is empty.
     pub(super) fn freeze(&self) -> Result<()> {
         self.shared.check()?;
         let mut log = self.lock();
@@ -335,7 +343,8 @@ impl<F: Fingerprint> StoreWriter<F> {
         if is_empty { Ok(()) } else { self.rotate(&mut log, format::VERSION) }
     }
 
-    /// Freezes the memtable, even if it is empty, and runs `then` while all other writers wait.
+    /// Freezes the memtable (it takes no more writes), even if it is empty, then runs `then`. All other writers wait until
+    /// `then` has returned.
     pub(super) fn freeze_then(&self, then: impl FnOnce() -> Result<()>) -> Result<()> {
         self.shared.check()?;
         let mut log = self.lock();
@@ -343,7 +352,8 @@ impl<F: Fingerprint> StoreWriter<F> {
         then()
     }
 
-    /// Raises the query distance of later memtables, in bits, and freezes the current memtable.
+    /// Raises the largest query distance of later memtables to `distance` bits, unless it is larger already. Freezes the
+    /// current memtable, so that it takes no more writes and is flushed.
     pub(super) fn raise_distance(&self, distance: u32) -> Result<()> {
         self.shared.check()?;
         let mut log = self.lock();
@@ -355,7 +365,7 @@ impl<F: Fingerprint> StoreWriter<F> {
         self.freeze()
     }
 
-    /// Syncs the log, and appends a record that marks it as closed.
+    /// Syncs the log, and appends a record that marks the log as closed.
     pub(super) fn close(&self) -> Result<()> {
         self.shared.check()?;
         self.lock().writer.close()

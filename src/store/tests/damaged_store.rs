@@ -1,4 +1,4 @@
-//! Issues of a store with missing files.
+//! Tests of [`DamagedStore`]: the issues of a store with missing files.
 
 use std::fs::{remove_file, write};
 
@@ -18,7 +18,7 @@ fn names(issues: &[Issue]) -> Vec<String> {
     issues.iter().map(name).collect()
 }
 
-/// A store with two segments, which have names, notes, tombstones and metadata, and with two logs.
+/// Creates a store with two segments and two logs. The segments have files of names, notes, tombstones and metadata.
 fn store() -> ManualStore {
     let store = ManualStore::new(StoreOptions {
         distance: Some(4),
@@ -53,7 +53,7 @@ fn a_sound_store_has_no_issues() {
     assert_eq!(damaged.highest_id, Some(202));
 }
 
-/// Without a manifest, segments and settings are reconstructed from the files.
+/// Asserts that the list of segments and the settings are reconstructed from the other files if the manifest is missing.
 #[test]
 fn files_tell_what_a_lost_manifest_said() {
     let store = store();

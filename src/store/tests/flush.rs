@@ -1,4 +1,4 @@
-//! Flushes of memtables to segments.
+//! Tests of flushes, which write memtables as segments.
 
 use super::*;
 
@@ -27,7 +27,7 @@ fn a_memtable_becomes_a_segment_and_its_log_goes() {
     assert_eq!(store.segments(), [(3, 2, 0)]);
 }
 
-/// Tombstones hide pairs in older segments; without older segments, a deleted pair leaves no tombstone.
+/// Asserts that a deleted pair leaves a tombstone in the flushed segment only if there are older segments.
 #[test]
 fn tombstones_are_kept_where_there_is_something_to_hide() {
     let store = ManualStore::new(small());
@@ -51,7 +51,7 @@ fn tombstones_are_kept_where_there_is_something_to_hide() {
 }
 
 #[test]
-fn what_was_deleted_at_once_leaves_no_segment_and_no_log() {
+fn pair_deleted_before_a_flush_leaves_no_segment_and_no_log() {
     let store = ManualStore::new(small());
     store.commit_and_flush(|batch| {
         batch.insert_named(1, 100, "gone").unwrap();
@@ -80,7 +80,8 @@ fn the_name_of_a_deleted_document_goes_with_it() {
     assert_eq!((store.pairs(), snapshot.stats().names), (vec![(3, 20)], 0));
 }
 
-/// A delete removes the note of its id, even if the id has another fingerprint.
+/// Asserts that deleting a pair removes the note (bytes stored with a document) of the pair's id, even if the id has
+/// another fingerprint.
 #[test]
 fn the_note_of_a_deleted_document_goes_with_it() {
     let store = ManualStore::new(small());
@@ -108,7 +109,8 @@ fn the_note_of_a_deleted_document_goes_with_it() {
     assert_eq!((store.manifest().segments.len(), store.snapshot().stats().notes), (3, 2));
 }
 
-/// Memtables are flushed in the order of freezing. Each intermediate manifest describes a complete store.
+/// Asserts that memtables are flushed in the order in which they were frozen (took no more writes), and that the manifest
+/// before each flush names the first log that is not flushed.
 #[test]
 fn memtables_are_flushed_in_order() {
     let store = ManualStore::new(small());

@@ -1,4 +1,4 @@
-//! Tests of [`Snapshot::refresh`]: which log records are read, and that the result equals a newly opened snapshot.
+//! Tests of [`Snapshot::refresh`]: which log records a refresh reads, and that its result equals a newly opened snapshot.
 
 use std::collections::HashSet;
 use std::io::{Seek, SeekFrom, Write};
@@ -7,7 +7,7 @@ use super::*;
 use crate::memtable::Memtable;
 use crate::segment::{Entry, Match};
 
-/// The results of all read operations of a snapshot.
+/// The contents of a snapshot, read by all its read operations.
 #[derive(Debug, PartialEq)]
 struct SnapshotContents {
     pairs: Vec<(u64, Option<u64>)>,
@@ -37,7 +37,7 @@ fn spread(number: u64) -> u64 {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Number of operations that were applied to memtables between two snapshots.
+/// Returns the number of operations in memtables that the snapshot `after` sees, but `before` does not.
 fn operations_between(before: &Snapshot<u64>, after: &Snapshot<u64>) -> u64 {
     let known = |memtable: &Memtable<u64>| {
         before.memtables().find(|(other, _)| std::ptr::eq(*other, memtable)).map_or(0, |(_, version)| version)
@@ -45,7 +45,7 @@ fn operations_between(before: &Snapshot<u64>, after: &Snapshot<u64>) -> u64 {
     after.memtables().map(|(memtable, version)| version - known(memtable)).sum()
 }
 
-/// Asserts that a snapshot has the same contents as a newly opened one.
+/// Asserts that a snapshot has the same contents as a newly opened snapshot of the same store.
 fn assert_as_opened(reader: &Snapshot<u64>) {
     let opened = Snapshot::<u64>::open(reader.path()).unwrap();
     assert_eq!(SnapshotContents::read(reader), SnapshotContents::read(&opened));
@@ -107,8 +107,8 @@ fn overwrite(path: &Path, at: u64, bytes: &[u8]) {
     file.write_all(bytes).unwrap();
 }
 
-/// A refresh checks the header of a log, the last record that it has read before, and all new records. So it finds
-/// damage there, but not in the other records that it has read before.
+/// Asserts that a refresh finds damage in the header of a log, in the last record that earlier opens or refreshes have
+/// read, and in new records. It does not find damage in the other old records.
 #[test]
 fn damage_is_found_in_the_parts_that_are_read() {
     let store = ManualStore::new(small());
@@ -148,7 +148,7 @@ fn damage_is_found_in_the_parts_that_are_read() {
     assert_as_opened(&sound);
 }
 
-/// A record that was torn at one refresh is read at a later refresh, when it is complete.
+/// Asserts that a refresh reads a record that was incomplete at the previous refresh and is complete now.
 #[test]
 fn a_torn_tail_is_read_again() {
     let store = ManualStore::new(small());
@@ -175,8 +175,8 @@ fn a_torn_tail_is_read_again() {
     assert_eq!((shorter.len(), one.len()), (1, 3));
 }
 
-/// Another store takes the place of the opened one, with logs of the same numbers. A refresh notices it, and reads
-/// the new logs.
+/// Asserts that a refresh reads the whole log again if another store's log with the same file number has replaced the
+/// log that was read before.
 #[test]
 fn another_store_in_its_place() {
     let stores = [1, 100].map(|first| {
@@ -191,7 +191,8 @@ fn another_store_in_its_place() {
     assert_eq!((refreshed.query(spread(100), 0).unwrap().len(), reader.highest_id()), (1, Some(4)));
 }
 
-/// Random histories: at each step, every old snapshot is unchanged, and a refreshed one equals a newly opened one.
+/// Applies random operations to stores. Asserts after each operation that all older snapshots are unchanged, and that a
+/// refreshed snapshot equals a newly opened one.
 #[test]
 fn random_histories() {
     for seed in 0..12 {
@@ -249,7 +250,8 @@ fn random_histories() {
     }
 }
 
-/// Several threads refresh the same snapshot at once, while a writer, like one in another process, changes the store.
+/// Asserts that several threads can refresh the same snapshot at once while a writer changes the store: each refreshed
+/// snapshot has all ids up to its highest id.
 #[test]
 fn many_readers_at_once() {
     const COUNT: u64 = 3000;

@@ -1,4 +1,4 @@
-//! Merges of segments.
+//! Tests of merges of segments.
 
 use super::super::merge::{MergeMode, merge};
 use super::*;
@@ -9,7 +9,8 @@ impl ManualStore {
     }
 }
 
-/// A store with four segments. The first has three pairs; the second and third segments delete one of them each.
+/// Creates a store with four segments. The first segment has three pairs of fingerprint and id. The second and the third
+/// segment each delete one of these pairs.
 fn four() -> ManualStore {
     let store = ManualStore::new(small());
     store.commit_and_flush(|batch| {
@@ -111,7 +112,8 @@ fn names_and_notes_of_deleted_documents_go_and_those_of_others_stay() {
     assert_eq!((stats.names, stats.notes), (1, 2));
 }
 
-/// Merging segments in the middle changes no result: their tombstones stay, and still delete older names and notes.
+/// Asserts that merging some of the segments changes no name or note: the merged segment keeps the tombstones that delete
+/// names and notes in older segments.
 #[test]
 fn names_and_notes_are_forgotten_across_segments_that_are_not_merged() {
     let store = ManualStore::new(small());
@@ -150,9 +152,10 @@ fn the_distance_rises_with_a_merge_of_all() {
     assert_eq!(store.snapshot().query(1, 5).unwrap().len(), 4);
 }
 
-/// Writes during a merge are newer than the merged segment.
+/// Asserts that a pair that the memtable deletes stays deleted after the segment with the pair was merged, and after a
+/// flush.
 #[test]
-fn what_comes_meanwhile_stays_newer() {
+fn deletes_in_the_memtable_survive_a_merge() {
     let store = four();
     store.commit(|batch| batch.delete(1, 1));
     store.merge(0..4);

@@ -22,7 +22,7 @@ use crate::manifest::Manifest;
 use crate::threads::lock;
 use crate::{BuildOptions, Durability, PlanChoice, StoreOptions};
 
-/// A store without background threads. Tests call flushes and merges themselves.
+/// A store without background threads. Tests call the functions for flushes and merges themselves.
 struct ManualStore {
     shared: Arc<SharedState<u64>>,
     writer: StoreWriter<u64>,
@@ -30,7 +30,7 @@ struct ManualStore {
     _folder: TempDir,
 }
 
-/// Options of a store with a small memtable.
+/// Returns options for a store with a small memtable (1 MiB).
 fn small() -> StoreOptions {
     StoreOptions { memtable: 1 << 20, ..StoreOptions::default() }
 }
@@ -51,7 +51,7 @@ impl ManualStore {
         Ok(ManualStore { shared, writer, torn_tail: opened.torn_tail, _folder: folder })
     }
 
-    /// Opens the store again without closing it, as after a crash.
+    /// Opens the store again without closing it first, as after a crash.
     fn reopen(self) -> Result<ManualStore> {
         let ManualStore { shared, writer, _folder: folder, .. } = self;
         drop((shared, writer));
@@ -72,7 +72,7 @@ impl ManualStore {
         transaction.commit(Durability::Os)
     }
 
-    /// Writes one log record.
+    /// Commits one transaction, which the log stores as one record. `write` adds the operations.
     fn commit(&self, write: impl FnOnce(&mut Transaction<'_, u64>)) {
         self.try_commit(write).unwrap();
     }
@@ -104,12 +104,12 @@ impl ManualStore {
         Manifest::load(&Disk::default(), self.path()).unwrap()
     }
 
-    /// Number, pairs and tombstones of each segment in the manifest on the disk.
+    /// Returns the file number, the number of pairs and the number of tombstones of each segment in the manifest on the disk.
     fn segments(&self) -> Vec<(u64, u64, u64)> {
         self.manifest().segments.iter().map(|entry| (entry.number, entry.ids, entry.tombstones)).collect()
     }
 
-    /// File names in the folder that end in `ending`, sorted.
+    /// Returns the file names in the folder that end in `ending`, sorted.
     fn files(&self, ending: &str) -> Vec<String> {
         let names = std::fs::read_dir(self.path()).unwrap();
         let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());

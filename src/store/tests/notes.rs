@@ -1,4 +1,4 @@
-//! Notes of all permitted lengths, in logs and segments.
+//! Tests of notes (bytes stored with documents) of various lengths, up to the longest permitted, in logs and segments.
 
 use super::super::salvage::{SalvageOptions, salvage};
 use super::*;
@@ -6,12 +6,14 @@ use crate::format::MAX_NOTE_BYTES;
 
 const LENGTHS: [usize; 6] = [0, 1, 16_384, 16_385, 1 << 20, MAX_NOTE_BYTES];
 
-/// Pseudorandom bytes, whose period differs from the sizes of chunks and disk blocks.
+/// Returns a note of `len` pseudorandom bytes. The bytes do not repeat at the sizes of chunks or disk blocks, so a
+/// swapped chunk changes the note.
 fn note(len: usize) -> Vec<u8> {
     (0..len as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
 }
 
-/// Asserts that each note is stored. The id of a note is the index of its length in [`LENGTHS`].
+/// Asserts that the snapshot has one note of each of the [`LENGTHS`]. The id of a note is the index of its length in
+/// `LENGTHS`.
 fn assert_has_all(snapshot: &Snapshot<u64>) {
     let ids: Vec<u64> = (0..LENGTHS.len() as u64).collect();
     let expected: Vec<_> = LENGTHS.iter().map(|&len| Some(note(len))).collect();
@@ -82,7 +84,8 @@ fn one_byte_more_is_refused() {
     assert_eq!(error.to_string(), "the note of document 1 is 16777217 bytes long; at most 16777216 are kept");
 }
 
-/// Notes of permitted length can be too many for one transaction.
+/// Asserts that a transaction returns an error for a note that would make it too long, even if the note alone has a permitted
+/// length.
 #[test]
 fn a_transaction_of_too_many_long_notes_says_so() {
     let store = ManualStore::new(small());
@@ -93,7 +96,7 @@ fn a_transaction_of_too_many_long_notes_says_so() {
     assert_eq!(batch.bytes(), before);
 }
 
-/// A memtable's size includes the bytes of notes, so a few long notes fill it.
+/// Asserts that a few long notes fill a memtable, because its size includes the bytes of notes.
 #[test]
 fn a_memtable_is_full_by_the_bytes_of_notes() {
     let store = ManualStore::new(StoreOptions { memtable: 1 << 22, ..StoreOptions::default() });
@@ -107,8 +110,8 @@ fn a_memtable_is_full_by_the_bytes_of_notes() {
     assert_eq!(memtables(), begun + 1);
 }
 
-/// The size of a reader's memtable is chosen by the number of pairs in the log, not by the log's length in bytes.
-/// Otherwise long notes would make the memtable too large, and each refresh would read the whole log again.
+/// Asserts that a refresh after a long note was written does not read the older records again. They would be read again
+/// into a larger memtable if the memtable were too small, but its size is a number of pairs, and notes are not pairs.
 #[test]
 fn a_log_of_long_notes_is_read_into_a_memtable_of_its_pairs() {
     let store = ManualStore::new(StoreOptions { memtable: 1 << 22, ..StoreOptions::default() });

@@ -1,4 +1,5 @@
-//! [`Snapshot::open_retrying`] on logs that are being written, or are torn.
+//! Test of [`Snapshot::open_retrying`] with a log whose last record is completed meanwhile, and with a log whose last record
+//! stays incomplete.
 
 use std::io::Write;
 

@@ -1,4 +1,5 @@
-//! Log recovery: which logs are read, how they are checked against one another, and torn tails.
+//! Tests of log recovery: which logs are read, how the logs are checked against one another, and torn tails (incomplete
+//! records at the end of a log).
 
 use std::fs::{copy, read, remove_file, write};
 
@@ -8,7 +9,8 @@ use super::*;
 use crate::error::Damage;
 use crate::memtable::Memtable;
 
-/// A store with three logs. The first has two records of two operations each; the others have one record of one operation.
+/// Creates a store with three logs. The first log has two records of two operations each. The other logs have one record of
+/// one operation each.
 fn three_logs() -> ManualStore {
     let store = ManualStore::new(small());
     for i in 0..2 {
@@ -65,8 +67,8 @@ fn a_missing_log_is_reported_by_its_name() {
     }
 }
 
-/// Logs with a smaller number than the manifest's first log are ignored. If the manifest has no first log, all
-/// logs are ignored.
+/// Asserts that logs with a smaller file number than the manifest's first log are ignored, and that all logs are
+/// ignored if the manifest has no first log.
 #[test]
 fn logs_before_the_first_are_not_read() {
     let store = three_logs();
@@ -114,7 +116,7 @@ fn a_log_without_a_header_is_damage() {
     assert!(error.to_string().contains("000004.log"), "{error}");
 }
 
-/// A torn tail is left out, and reported, since it may be damage.
+/// Asserts that an incomplete record at the end of the newest log is left out, and that the first open reports it.
 #[test]
 fn a_torn_tail_is_left_out() {
     let store = three_logs();
@@ -143,8 +145,8 @@ fn only_an_unsealed_log_can_have_a_torn_tail() {
     assert_eq!((path, offset, bytes), (Path::new("s").join("000007.log"), 70, 30));
 }
 
-/// Each short run of a program leaves one log. If there are too many logs, the next open freezes the memtable that
-/// has their operations, so that it is flushed.
+/// Asserts that opening a store with too many logs freezes the memtable that has the operations of these logs, so that
+/// the memtable is flushed.
 #[test]
 fn many_logs_are_frozen_when_the_store_is_opened() {
     let mut store = ManualStore::new(small());

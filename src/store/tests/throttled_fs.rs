@@ -1,4 +1,4 @@
-//! The throttled file system of background merges.
+//! Tests of [`ThrottledFs`], the file system with a limited write rate for background merges.
 
 use std::io::Write;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Commits: their effects on log, memtable and waiting threads.
+//! Tests of commits: their effects on the log, on the memtable and on waiting threads.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -47,7 +47,7 @@ fn a_writer_waits_while_two_memtables_wait() {
     assert_eq!(store.pairs(), [(0, 0), (1, 1), (7, 7)]);
 }
 
-/// After a failure, no writer waits for a flush.
+/// Asserts that a writer that waits for a flush returns an error when another write of the store fails.
 #[test]
 fn a_waiting_writer_gets_the_error_of_a_failure() {
     let store = ManualStore::new(StoreOptions { memtable: 0, ..small() });
@@ -107,8 +107,8 @@ fn a_transaction_is_seen_whole_or_not_at_all() {
     );
 }
 
-/// The first note starts a log of a newer format version. All later logs of the store have this version, too. In a
-/// store without notes, all logs have the older version.
+/// Asserts that the first note (bytes stored with a document) starts a log of a newer format version, that later logs keep
+/// this version, and that the manifest has the older version again when no notes are left.
 #[test]
 fn notes_come_in_logs_of_their_version() {
     let versions = |store: &ManualStore| -> Vec<(String, u8)> {
