@@ -2,7 +2,8 @@
 //! (`simstore_text::minhash`) with the two algorithms that it combines, [`Minima`] and [`Rounds`]. Prints a Markdown table of
 //! microseconds per set, the fastest of several repetitions.
 //!
-//! `SIMSTORE_CPU=v3 cargo bench -p simstore-text --bench sketch`; v1, v3 and v4 limit the instruction set.
+//! Run it with `SIMSTORE_CPU=v3 cargo bench -p simstore-text --bench sketch`. The variable limits the instruction set to an x86-64
+//! level: v1, v3 or v4.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -23,13 +24,12 @@ fn random(state: &mut u64) -> u64 {
     word ^ (word >> 31)
 }
 
-/// Constants of the hash functions `member * odd + add`. The arrays `odd` and `add` have the 32-bit constants of [`Minima`], one
-/// for each position.
+/// Constants of the hash functions `member * odd + add`. For minimum i, [`Minima`] uses the 32-bit constants `odd[i]` and `add[i]`.
 struct SignatureConstants {
     odd: [u32; POSITIONS],
     add: [u32; POSITIONS],
-    /// Pairs `(odd, add)` of 64-bit constants for [`Rounds`]: first one pair for each round, then one for each position that is
-    /// still empty after the rounds.
+    /// Pairs `(odd, add)` of 64-bit constants for [`Rounds`]: first one pair for each of the 512 rounds, then one for each of the
+    /// 512 minima, which is used if the minimum is still empty after the rounds.
     rounds: Vec<(u64, u64)>,
 }
 
@@ -46,7 +46,8 @@ impl SignatureConstants {
     }
 }
 
-/// Algorithm that hashes each member of the set once for each position, and takes the least hash of a position as its minimum.
+/// Algorithm that has a hash function for each of the 512 minima. Minimum i is the least value of hash function i over all
+/// members of the set.
 struct Minima<'a>(&'a [u64], &'a SignatureConstants);
 
 impl Kernel for Minima<'_> {
@@ -71,8 +72,9 @@ impl Kernel for Minima<'_> {
     }
 }
 
-/// Algorithm that assigns each member of the set to one position in each round. Stops when every position has a member, or after
-/// 512 rounds. Then computes the minima of the positions that are still empty over all members.
+/// Algorithm that fills the 512 minima in rounds. In each round, a hash function assigns each member of the set to one of the
+/// minima. The rounds end when every minimum has a member, or after 512 rounds. Minima that are still empty are then computed
+/// over all members.
 struct Rounds<'a>(&'a [u64], &'a SignatureConstants);
 
 impl Kernel for Rounds<'_> {
@@ -104,7 +106,8 @@ impl Kernel for Rounds<'_> {
     }
 }
 
-/// Returns the time per set in microseconds.
+/// Calls `sign` for each set, and repeats this [`REPETITIONS`] times. Returns the mean time per set in the fastest repetition, in
+/// microseconds.
 fn microseconds(sets: &[Vec<u64>], sign: impl Fn(&[u64])) -> f64 {
     let time = || {
         let started = Instant::now();

@@ -1,8 +1,8 @@
-//! Measures the steps from a text to its signature, on one thread. Prints a Markdown table of microseconds per document, the
-//! fastest of several rounds.
+//! Measures the steps from a text to its MinHash signature, and the computation of its simhash, on one thread. Prints a Markdown
+//! table of microseconds per document, the fastest of several rounds.
 //!
-//! `cargo bench -p simstore-text --bench steps -- FILE ...` reads files of JSON lines, whose field `text` is the text of a document.
-//! `--documents=N` reads the first N documents of each file instead of the first 2,000.
+//! `cargo bench -p simstore-text --bench steps -- FILE ...` reads files of JSON lines, whose field `text` is the text of a
+//! document. `--documents=N` reads the first N documents of each file instead of the first 2,000.
 
 use std::hint::black_box;
 use std::io::BufRead;
@@ -10,11 +10,11 @@ use std::time::Instant;
 
 use simstore_text::{Profile, SignatureSteps};
 
-/// Number of times that each step is measured. The fastest time is printed.
+/// Number of times that each step is measured. The fastest of these times is printed.
 const ROUNDS: usize = 7;
 
 type BoxError = Box<dyn std::error::Error>;
-/// The name of a step, and the function that runs it for one text.
+/// The name of a step, and a function that processes one text from the first step up to this step.
 type TimedStep<'a> = (&'a str, Box<dyn FnMut(&str) + 'a>);
 
 /// Reads the texts of the first `count` documents of a file.

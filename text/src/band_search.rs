@@ -1,8 +1,8 @@
-//! Search for similar sets by the bands of their signatures (locality-sensitive hashing), with its recall.
+//! Search for similar sets by the bands of their signatures (locality-sensitive hashing), and the recall of such a search.
 
 use crate::minhash::SIGNATURE_BITS;
 
-/// Returns the probability that one bit of the signatures of two sets differs, given their Jaccard similarity: see
+/// Returns the probability that a given bit differs between the signatures of two sets with this Jaccard similarity: see
 /// [`minhash`](fn@crate::minhash).
 pub(crate) fn bit_difference_probability(similarity: f64) -> f64 {
     (1.0 - similarity) / 2.0
@@ -36,18 +36,19 @@ pub(crate) fn binomial_cdfs(bits: u32, p: f64) -> impl Iterator<Item = f64> {
 pub struct BandSearch {
     /// Number of bands that are searched, from 1 to 8.
     pub bands: usize,
-    /// Maximum number of differing bits, out of 64, in at least one of the searched bands.
+    /// Maximum number of differing bits in a band of 64 bits. A candidate pair has at least one searched band within this distance.
     pub band_distance: u32,
     /// Maximum number of differing bits, out of 512, in the whole signature.
     pub signature_distance: u32,
 }
 
 impl BandSearch {
-    /// Returns the search by `bands` bands that finds a pair of at least this similarity with probability `recall` or more.
+    /// Returns the search by `bands` bands that finds a pair of sets with a Jaccard similarity of `similarity` or more with a
+    /// probability of `recall` or more.
     ///
-    /// The band distance is the smallest that reaches the recall. The signature distance is the smallest that loses a pair with
-    /// a probability of at most (1 - `recall`) / 10. Returns `None` if no band distance up to `max_distance` bits reaches the
-    /// recall.
+    /// The band distance is the smallest that reaches the recall. The signature distance is the smallest at which such a pair
+    /// exceeds it with a probability of at most (1 - `recall`) / 10. Returns `None` if no band distance up to `max_distance` bits
+    /// reaches the recall.
     pub fn new(similarity: f64, recall: f64, bands: usize, max_distance: u32) -> Option<BandSearch> {
         let p = bit_difference_probability(similarity);
         let signature_distance = binomial_cdfs(SIGNATURE_BITS as u32, p)
@@ -150,7 +151,7 @@ mod tests {
         assert_eq!(BandSearch::new(0.3, 0.95, 1, 16), None);
     }
 
-    /// Pairs of sets with a known similarity are found at least as often as the computed recall.
+    /// Pairs of sets with a known similarity are found at least as often as the computed recall promises.
     #[test]
     fn recall_is_as_promised() {
         for (a, b, both) in [(5_u32, 5, 4), (9, 9, 8), (30, 30, 27), (100, 90, 85), (1000, 1000, 824)] {

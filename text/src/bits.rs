@@ -1,6 +1,6 @@
-//! 64-bit masks.
+//! Conversion of 64 flags to a 64-bit mask.
 
-/// Packs 64 flags, each 0 or 1, into a mask: bit i is flag i.
+/// Packs 64 flags, each 0 or 1, into a mask. Bit i of the mask, counted from the least significant, is `flags[i]`.
 #[inline(always)]
 pub(crate) fn mask_from_flags(flags: &[u8; 64]) -> u64 {
     let mut mask = 0;

@@ -7,9 +7,9 @@ use crate::Profile;
 
 /// Counts the documents that contain each feature, and computes a table of inverse document frequencies (IDF).
 ///
-/// A feature in df of N documents has the IDF ln(1 + N / df). This is a smoothed form of K. Spärck Jones's definition ("A
-/// statistical interpretation of term specificity and its application in retrieval", 1972). It is above 0 even for a feature of
-/// every document.
+/// If a feature occurs in df of N documents, its IDF is ln(1 + N / df). This is a smoothed form of K. Spärck Jones's definition ("A
+/// statistical interpretation of term specificity and its application in retrieval", 1972). The smoothed IDF is above 0 even for a
+/// feature that occurs in every document.
 ///
 /// ```
 /// use simstore_text::{DocumentFrequencies, Profile, Resource, Resources};
@@ -31,7 +31,7 @@ use crate::Profile;
 pub struct DocumentFrequencies {
     documents: u64,
     features: HashMap<Box<str>, FeatureCount>,
-    /// Total length in bytes of the distinct features' texts.
+    /// Total length of the distinct features in bytes.
     bytes: usize,
 }
 
@@ -42,14 +42,14 @@ const FEATURE_OVERHEAD_BYTES: usize = 64;
 #[derive(Clone, Copy, Debug)]
 struct FeatureCount {
     documents: u64,
-    /// Number of the last added document that contains the feature; documents are numbered from 1. If the feature occurs again in
-    /// this document, it is not counted again.
+    /// Sequence number, from 1, of the last added document that contains the feature. If the feature occurs again in this
+    /// document, it is not counted again.
     last_document: u64,
 }
 
 impl DocumentFrequencies {
-    /// Adds a document, given by its text. Counts each distinct feature once, whatever its weight. If the profile selects
-    /// keywords, every word that may become a keyword is counted, not only the words of greatest weight.
+    /// Adds a document, given by its text. Counts each distinct feature of the document once, whatever its weight. If the profile
+    /// selects keywords, every word that may become a keyword is counted, not only the words of greatest weight.
     ///
     /// Memory grows with the number of distinct features.
     pub fn add(&mut self, profile: &Profile, text: &str) {
@@ -70,7 +70,7 @@ impl DocumentFrequencies {
         });
     }
 
-    /// Adds the counts of other documents.
+    /// Adds the counts in `other`. A document that was added to both counters is counted twice.
     pub fn merge(&mut self, other: DocumentFrequencies) {
         self.documents += other.documents;
         for (feature, frequency) in other.features {
@@ -83,13 +83,13 @@ impl DocumentFrequencies {
         }
     }
 
-    /// Returns the estimated memory of the counts in bytes.
+    /// Returns the estimated memory, in bytes, of the distinct features and their document counts.
     pub fn memory(&self) -> u64 {
         (self.bytes + self.features.capacity() * FEATURE_OVERHEAD_BYTES) as u64
     }
 
-    /// Returns the features with their document counts, in code point order, and resets the counts. The total number of
-    /// documents is kept.
+    /// Removes all features and returns them in code point order, each with the number of documents that contain it. The total
+    /// number of documents is kept.
     pub fn take_counts(&mut self) -> Vec<(Box<str>, u64)> {
         self.bytes = 0;
         let features = std::mem::take(&mut self.features).into_iter();
@@ -99,17 +99,18 @@ impl DocumentFrequencies {
         counts
     }
 
-    /// Returns the number of documents.
+    /// Returns the number of added documents.
     pub fn documents(&self) -> u64 {
         self.documents
     }
 
-    /// Returns the number of distinct features.
+    /// Returns the number of distinct features that have a document count.
     pub fn features(&self) -> usize {
         self.features.len()
     }
 
-    /// Returns the IDF table, in code point order of the features. Omits features of fewer than `min_documents` documents.
+    /// Returns the rows of the IDF table, in code point order of the features. Omits features that occur in fewer than
+    /// `min_documents` documents.
     pub fn rows(&self, min_documents: u64) -> Vec<IdfRow<'_>> {
         let row = |(feature, frequency): (_, &FeatureCount)| {
             IdfRow::new(feature, frequency.documents, self.documents)
@@ -159,7 +160,7 @@ mod tests {
     }
 
     proptest! {
-        /// The IDF table of two merged counters equals a table computed from the set of words of each text.
+        /// The IDF table of two merged counters equals a table that is computed by definition, from the set of words of each text.
         #[test]
         fn document_frequencies(texts in prop::collection::vec("[a-d ]{0,12}", 0..12), cut in 0_usize..12, min in 0_u64..4) {
             let profile: Profile = "words-1,weights=none".parse().unwrap();

@@ -19,10 +19,10 @@ use simstore::{Error, Fingerprint, Result};
 /// |---|---|
 /// | `xxh3` (the default) | XXH3 by Yann Collet, seed 0; its 64-bit or its 128-bit form |
 /// | `md5` | MD5 (RFC 1321), the digest read as a big-endian number; 64 bits are its low half, the last 8 bytes |
-/// | `lookup2` | Bob Jenkins's `hash` of 1996, 32 bits: the i-th 32 bits, counted from the least significant, are the hash with the initial value i |
-/// | `lookup3` | Bob Jenkins's `hashlittle2` of 2006, 64 bits: `c` in the high and `b` in the low half; the high 64 of 128 bits have `*pc` = 1 instead of 0 at first |
-/// | `one-at-a-time` | Bob Jenkins's hash of 1997, 32 bits, widened as `lookup2`: the hash starts from i instead of 0 |
-/// | `string-hash` | x = first character << 7; for each character c: x = (x * 1000003) xor c; then x xor the number of characters; characters are code points; modulo 2 to the width; 0 for no characters |
+/// | `lookup2` | Bob Jenkins's `hash` of 1996, which has 32 bits; bits 32i to 32i + 31 of the feature's hash are its result for the initial value i |
+/// | `lookup3` | Bob Jenkins's `hashlittle2` of 2006, which has 64 bits: `c` is the high half, `b` the low half; the high 64 bits of a 128-bit hash are its result for an initial `*pc` of 1 instead of 0 |
+/// | `one-at-a-time` | Bob Jenkins's hash of 1997, which has 32 bits; bits 32i to 32i + 31 of the feature's hash are its result for the initial value i instead of 0 |
+/// | `string-hash` | start with x = first character << 7; for each character c, x becomes (x * 1000003) xor c; the hash is x xor the number of characters, modulo 2 to the power of its width; characters are code points; the hash of the empty feature is 0 |
 /// | `siphash` | SipHash-2-4 by Aumasson and Bernstein with a key of zeros; its 64-bit or its 128-bit form, the bytes of the result read as little-endian |
 /// | `fnv-1a` | FNV-1a by Fowler, Noll and Vo; its 64-bit or its 128-bit form |
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -50,7 +50,7 @@ impl FeatureHash {
         ("fnv-1a", FeatureHash::Fnv1a),
     ];
 
-    /// Returns the hash of a feature with the width of the fingerprint `F`.
+    /// Returns the hash of a feature. The hash is as wide as the fingerprint `F`.
     #[inline]
     pub(crate) fn hash<F: Fingerprint>(self, feature: &str) -> F {
         let bytes = feature.as_bytes();
@@ -92,7 +92,7 @@ impl fmt::Display for FeatureHash {
 impl FromStr for FeatureHash {
     type Err = Error;
 
-    /// Parses a hash's name.
+    /// Parses the name of a hash function, such as `xxh3`.
     ///
     /// # Errors
     /// [`Error::BadArgument`] for an unknown name.
@@ -115,7 +115,7 @@ fn widen<F: Fingerprint>(hash: impl Fn(u32) -> u32) -> F {
     F::from_u128(parts.fold(0, |wide, part| wide << 32 | u128::from(hash(part))))
 }
 
-/// `hash` of Bob Jenkins's `lookup2.c` (December 1996, public domain).
+/// The function `hash` of Bob Jenkins's `lookup2.c` (December 1996, public domain), started from the value `initial`.
 fn lookup2(bytes: &[u8], initial: u32) -> u32 {
     let (mut a, mut b, mut c) = (0x9e37_79b9_u32, 0x9e37_79b9_u32, initial);
     let mut add_and_mix = |block: [u32; 3]| {
@@ -142,8 +142,8 @@ fn lookup2(bytes: &[u8], initial: u32) -> u32 {
     add_and_mix([first, second, third.wrapping_add(bytes.len() as u32)])
 }
 
-/// `hashlittle2` of Bob Jenkins's `lookup3.c` (May 2006, public domain), called with `*pc` = `initial` and `*pb` = 0. The
-/// result has `c` in the high and `b` in the low half.
+/// The function `hashlittle2` of Bob Jenkins's `lookup3.c` (May 2006, public domain), called with `*pc` = `initial` and `*pb` = 0.
+/// The high half of the result is `*pc` after the call, and the low half is `*pb`.
 fn lookup3(bytes: &[u8], initial: u32) -> u64 {
     let start = 0xdead_beef_u32.wrapping_add(bytes.len() as u32).wrapping_add(initial);
     let (mut a, mut b, mut c) = (start, start, start);
@@ -183,14 +183,14 @@ fn lookup3(bytes: &[u8], initial: u32) -> u64 {
     u64::from(c) << 32 | u64::from(b)
 }
 
-/// Returns the three little-endian words of a block.
+/// Returns the three 32-bit words of a block of 12 bytes, read as little-endian.
 fn words(block: &[u8; 12]) -> [u32; 3] {
     let (words, _) = block.as_chunks::<4>();
     [0, 1, 2].map(|word| u32::from_le_bytes(words[word]))
 }
 
-/// Bob Jenkins's one-at-a-time hash ("Hash functions", Dr. Dobb's Journal, September 1997), which starts from `initial` instead
-/// of 0.
+/// Bob Jenkins's one-at-a-time hash ("Hash functions", Dr. Dobb's Journal, September 1997), but started from `initial` instead of
+/// 0.
 fn one_at_a_time(bytes: &[u8], initial: u32) -> u32 {
     let mut hash = initial;
     for &byte in bytes {
@@ -350,8 +350,8 @@ mod tests {
     }
 
     proptest! {
-        /// Changing any one byte of a feature changes every hash. Features have up to 40 bytes: lookup2 and lookup3 process blocks
-        /// of 12 bytes, and the last block may be incomplete.
+        /// Changing any one byte of a feature changes its hash by every hash function. Features have up to 40 bytes, because
+        /// lookup2 and lookup3 process blocks of 12 bytes, and the last block may be incomplete.
         #[test]
         fn every_byte_counts(feature in "[a-z]{1,40}", at in any::<prop::sample::Index>()) {
             let at = at.index(feature.len());

@@ -1,22 +1,22 @@
-//! Removal of repeated hashes.
+//! Removal of repeated hashes from a list.
 
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
 
 use crate::simhash::PrehashedHasher;
 
-/// A set of 64-bit hashes.
+/// A set of 64-bit hashes. Its hasher only multiplies these hashes by a constant, instead of hashing them again.
 pub(crate) type PrehashedSet = HashSet<u64, BuildHasherDefault<PrehashedHasher>>;
 
-/// Removes repeated hashes from lists. Reuses its memory for the next list.
+/// Removes repeated hashes from lists. The memory of its hash table is reused for the next list.
 #[derive(Default)]
 pub(crate) struct HashDeduplicator {
-    /// Hash table with open addressing. 0 marks a free slot.
+    /// The distinct hashes of the current list other than 0, as a hash table with open addressing. 0 marks a free slot.
     table: Vec<u64>,
 }
 
 impl HashDeduplicator {
-    /// Removes all but the first of equal hashes. The order of the remaining hashes is kept.
+    /// Keeps the first occurrence of each hash, and removes the others. The order of the remaining hashes is kept.
     pub(crate) fn keep_first(&mut self, hashes: &mut Vec<u64>) {
         let slots = (hashes.len() * 3).next_power_of_two();
         self.table.clear();

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use crate::resources::Resource;
 use simstore::Result;
 
-/// Number of weight units in an IDF of 1: the unit is 2^-24.
+/// The integer weight of a feature whose IDF is 1. So weights are in units of 2^-24.
 pub(crate) const IDF_UNIT: f64 = (1 << 24) as f64;
 
-/// Maximum IDF. In units of 2^-24, it fits a `u32`.
+/// Maximum IDF in a table. As an integer in units of 2^-24, it fits a `u32`.
 const MAX_IDF: f64 = 255.0;
 
 /// A table of inverse document frequencies (IDF).
@@ -23,7 +23,8 @@ pub(crate) struct IdfTable {
 }
 
 impl IdfTable {
-    /// Parses lines `feature<TAB>idf`, or `word idf` without a tab.
+    /// Parses a table with one feature a line: `feature<TAB>idf`, or `word idf` with white space instead of the tab. Returns an
+    /// error for a malformed line and for an empty table.
     pub(crate) fn parse(table: &Resource) -> Result<Self> {
         let mut features = HashMap::new();
         let mut all = Vec::new();
@@ -48,7 +49,7 @@ impl IdfTable {
         Ok(IdfTable { features, median })
     }
 
-    /// Returns the IDF of a feature in units of 2^-24.
+    /// Returns the IDF of a feature in units of 2^-24: the table's median if the table does not contain the feature.
     pub(crate) fn units(&self, feature: &str) -> u32 {
         (self.features.get(feature).unwrap_or(&self.median) * IDF_UNIT).round() as u32
     }

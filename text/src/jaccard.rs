@@ -10,11 +10,11 @@ pub fn jaccard(a: &[u64], b: &[u64]) -> f64 {
     jaccard_at_least(a, b, 0.0).unwrap_or_default()
 }
 
-/// Number of merge steps between two checks whether the sets can still have enough common members.
+/// Number of merge steps between two checks of [`jaccard_at_least`] whether the sets can still reach the minimum similarity.
 const MERGE_STEPS: usize = 32;
 
-/// Returns the [`jaccard`](fn@crate::jaccard) similarity of two ascending sets if it is at least `min_similarity`, otherwise
-/// `None`. Returns early if the similarity cannot reach `min_similarity`.
+/// Returns the [`jaccard`](fn@crate::jaccard) similarity of two sets if it is at least `min_similarity`, otherwise `None`. Both
+/// slices are ascending, without repeats. The comparison stops as soon as the similarity cannot reach `min_similarity`.
 ///
 /// ```
 /// assert_eq!(simstore_text::jaccard_at_least(&[1, 2, 3], &[2, 3, 4], 0.5), Some(0.5));
@@ -41,8 +41,8 @@ pub fn jaccard_at_least(a: &[u64], b: &[u64], min_similarity: f64) -> Option<f64
     (similarity >= min_similarity).then_some(similarity)
 }
 
-/// Returns the minimum number of common members of two sets whose similarity is at least `min_similarity`: t (a + b) / (1 + t)
-/// rounded up, where `a` and `b` are the sizes of the sets and t is `min_similarity`.
+/// Returns how many common members two sets of `a` and `b` members must have for a Jaccard similarity of `min_similarity`. With t
+/// for `min_similarity`, this is t (a + b) / (1 + t), rounded up.
 pub fn min_shared_members(a: usize, b: usize, min_similarity: f64) -> usize {
     // A rounding error must not increase the number by one.
     (min_similarity * (a + b) as f64 / (1.0 + min_similarity) - 1e-6).ceil().max(0.0) as usize

@@ -37,9 +37,9 @@
 //! # Ok::<(), simstore::Error>(())
 //! ```
 //!
-//! Some profiles need files, such as a dictionary of Chinese words: see [`Resources`]. [`DocumentFrequencies`] learns such a
-//! file, a table of inverse document frequencies, from a corpus. A [`Preset`] reproduces the fingerprints of another tool, bit
-//! for bit.
+//! Some profiles need files, such as a dictionary of Chinese words: see [`Resources`]. [`DocumentFrequencies`] computes one of
+//! these files, the table of inverse document frequencies, from a corpus. A [`Preset`] reproduces the fingerprints of another
+//! tool, bit for bit.
 //!
 //! # Similarity and signatures
 //!

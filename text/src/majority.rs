@@ -1,14 +1,15 @@
 //! Bitwise majority of many hashes: the simhash of features of equal weight.
 
-/// Number of binary digits of a counter, which counts up to 2^40 - 1. For each of the 64 bit positions, a counter counts the hashes
-/// that have this bit set. Bit b of plane p is the binary digit p of the counter for bit position b.
+/// Number of bit planes. The planes are 64-bit words that together store 64 counters of 40 binary digits. Counter b counts the
+/// hashes that have bit b set. Digit p of counter b, from the least significant, is bit b of plane p.
 const PLANES: usize = 40;
 /// Number of hashes that are added to the counters in one step.
 const CHUNK_HASHES: usize = 8;
 
 /// Returns the bits that are set in more than half of the hashes.
 ///
-/// The 64 counters are stored as bit planes and updated in parallel (carry-save addition).
+/// A counter for each of the 64 bits counts the hashes that have the bit set. The counters are stored as bit planes (see
+/// [`PLANES`]) and updated in parallel (carry-save addition).
 pub(crate) fn majority(hashes: &[u64]) -> u64 {
     let mut planes = [0_u64; PLANES];
     let (chunks, rest) = hashes.as_chunks::<CHUNK_HASHES>();
@@ -27,13 +28,14 @@ pub(crate) fn majority(hashes: &[u64]) -> u64 {
     more_than(&planes, hashes.len() as u64 / 2)
 }
 
-/// Adds the three bits at each position. Returns the sum bits and the carry bits.
+/// For each of the 64 positions, adds the bits of `a`, `b` and `c` at this position. Returns the sum bits, then the carry bits.
 #[inline(always)]
 fn full_adder(a: u64, b: u64, c: u64) -> (u64, u64) {
     (a ^ b ^ c, (a & b) | (c & (a ^ b)))
 }
 
-/// Adds the bit at each position to the counter of this position.
+/// Adds one digit to each of the 64 counters: bit b of `bits` to counter b. `planes[0]` holds the digits to which `bits` is
+/// added, and the planes after it hold the more significant digits.
 #[inline(always)]
 fn add_to_counters(planes: &mut [u64], mut bits: u64) {
     for plane in planes {
@@ -44,7 +46,7 @@ fn add_to_counters(planes: &mut [u64], mut bits: u64) {
     }
 }
 
-/// Returns the bits whose counter is greater than `count`.
+/// Returns a mask of the counters whose value is greater than `count`: bit b for counter b.
 fn more_than(planes: &[u64; PLANES], count: u64) -> u64 {
     let (mut more, mut equal) = (0, u64::MAX);
     for (p, &plane) in planes.iter().enumerate().rev() {
@@ -61,7 +63,7 @@ mod tests {
 
     use super::*;
 
-    /// The definition, bit by bit.
+    /// Computes the result of [`majority`] by its definition, bit by bit.
     fn plain(hashes: &[u64]) -> u64 {
         let counts = |bit: u32| hashes.iter().filter(|&hash| hash >> bit & 1 == 1).count();
         (0..64).filter(|&bit| 2 * counts(bit) > hashes.len()).fold(0, |bits, bit| bits | 1 << bit)

@@ -1,4 +1,4 @@
-//! MinHash signatures: one bit for each of 512 minima of a set.
+//! MinHash signatures of sets. A signature has 512 positions, with one bit for the minimum hash at each position.
 
 use simstore::Fingerprint;
 use simstore::simd::{Kernel, dispatch};
@@ -10,20 +10,23 @@ use crate::{Profile, Simhash};
 /// Number of bands in a signature. A band has 64 bits.
 pub const BANDS: usize = 8;
 
-/// Number of bits in a signature, one for each minimum.
+/// Number of bits in a signature, one for the minimum hash at each position.
 pub(crate) const SIGNATURE_BITS: usize = 64 * BANDS;
 
-/// Number of rounds. In each round, each word (the hash of a member) is a candidate for the minimum of one position.
+/// Number of rounds in the computation of a signature. In each round, a hash function assigns each member of the set to one of the
+/// 512 positions, where the member's hash may become the minimum.
 const ROUNDS: usize = 4;
-/// Maximum number of words for which the minima over all words are computed for every position. With more words, it is faster to
-/// compute them only for the positions that the rounds leave empty.
+/// Maximum size of a set for which the minimum over all members is computed at every position, whether it is needed or not. For
+/// larger sets, it is faster to compute this minimum only at the positions to which no [round](ROUNDS) assigns a member.
 const ALL_POSITIONS_MAX_WORDS: usize = 64;
 
-/// Returns the bands of the MinHash signature of a set of 64-bit hashes. Bit i of band t belongs to the minimum of position
-/// 64 t + i, where bit 0 is the least significant. `format-spec/signature.md` defines the bits.
+/// Returns the MinHash signature of a set of 64-bit hashes, in bands of 64 bits. The signature has one bit for the minimum hash at
+/// each of 512 positions. The bit of position 64 t + i is bit i of band t, where bit 0 is the least significant.
+/// `format-spec/signature.md` defines the bits.
 ///
-/// Two sets of Jaccard similarity J have the same minimum with probability J. Otherwise the bits agree by chance. So a bit differs
-/// with probability (1 - J) / 2, for sets of any sizes (P. Li, A. C. König, "b-Bit Minwise Hashing", WWW 2010).
+/// At each position, two sets of Jaccard similarity J have the same minimum with probability J. If the minima differ, the bits
+/// agree by chance. So a bit differs with probability (1 - J) / 2, for sets of any sizes (P. Li, A. C. König, "b-Bit Minwise
+/// Hashing", WWW 2010).
 ///
 /// The minima follow "Fast Similarity Sketching" (S. Dahlgaard, M. Knudsen, M. Thorup, FOCS 2017). In each of four rounds, a hash
 /// function assigns each member to one position. The minimum of a position comes from the first round that assigns a member to it.
@@ -43,8 +46,9 @@ pub fn minhash(members: &[u64]) -> [u64; BANDS] {
     dispatch(SignatureKernel(&words_from_members(members)))
 }
 
-/// Returns the word of each member: a 64-bit hash that is uniform even if the members are not. A word is the first output of
-/// SplitMix64 (G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014) seeded with the member.
+/// Hashes each member to a *word* of 64 bits. Words are uniformly distributed even if the members are not. A word is the first
+/// output of SplitMix64 (G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014) seeded with
+/// the member.
 fn words_from_members(members: &[u64]) -> Vec<u64> {
     members.iter().map(|&member| word_from_member(member)).collect()
 }
@@ -54,7 +58,8 @@ fn word_from_member(member: u64) -> u64 {
     mix(member.wrapping_add(GOLDEN_GAMMA))
 }
 
-/// Constants of the hash functions `word * odd + add`: outputs of SplitMix64 seeded with 0.
+/// Constants `odd` and `add` of the hash functions `word * odd + add`, where a word is the hash of a member. The constants are
+/// outputs of SplitMix64 seeded with 0.
 struct HashConstants {
     rounds: [(u64, u64); ROUNDS],
     odd: [u32; SIGNATURE_BITS],
@@ -118,11 +123,12 @@ impl Kernel for SignatureKernel<'_> {
 
 const NO_WORD: u64 = u64::MAX;
 
-/// Runs the rounds. Returns one number for each position, and the number of positions that no round assigns a word to.
+/// Runs the [rounds](ROUNDS), which assign words (hashes of members) to positions. Returns a number for each position, and the
+/// count of empty positions, to which no round assigns a word.
 ///
-/// The high 32 bits of a position's number are the first round that assigns a word to it. The low 32 bits are the minimum of
-/// this round. If no round assigns a word, the position's number is [`NO_WORD`]. These positions are counted only if there are
-/// more than [`ALL_POSITIONS_MAX_WORDS`] words; otherwise the count is [`SIGNATURE_BITS`].
+/// The high 32 bits of a position's number are the first round that assigns a word to the position. The low 32 bits are the
+/// minimum hash at the position in this round. The number of an empty position is [`NO_WORD`]. The empty positions are counted
+/// only if there are more than [`ALL_POSITIONS_MAX_WORDS`] words; otherwise the count is [`SIGNATURE_BITS`].
 #[inline(always)]
 fn round_minima(words: &[u64]) -> ([u64; SIGNATURE_BITS], usize) {
     let mut first = [NO_WORD; SIGNATURE_BITS];
@@ -145,8 +151,8 @@ fn round_minima(words: &[u64]) -> ([u64; SIGNATURE_BITS], usize) {
     (first, empty)
 }
 
-/// Computes the minima of the positions to which no round assigns a word, from all words, and writes them to `minima`. `first` is
-/// the result of [`round_minima`].
+/// Fills the empty positions of `minima`, to which no round assigns a word, with their minimum hashes over all words. `first`
+/// contains the numbers of the positions that [`round_minima`] returns.
 #[inline(always)]
 fn fill_empty_positions(words: &[u64], first: &[u64; SIGNATURE_BITS], minima: &mut [u32; SIGNATURE_BITS]) {
     let (mut positions, mut count) = ([0_u16; SIGNATURE_BITS], 0);
@@ -172,8 +178,8 @@ const LANES_MIN: usize = 16;
 /// Preferred number of positions whose minima are computed together. They fill four registers of 512 bits.
 const LANES_BEST: usize = 64;
 
-/// Writes the minimum of the hashes of all words to each position of `minima`. The hash function of position i is
-/// `word * odd[i] + add[i]`. The length of the three slices is a multiple of [`LANES_MIN`].
+/// Sets each `minima[i]` to the minimum of `word * odd[i] + add[i]` over all words. The three slices have the same length, a
+/// multiple of [`LANES_MIN`].
 #[inline(always)]
 fn minima_over_all(words: &[u64], odd: &[u32], add: &[u32], minima: &mut [u32]) {
     let best = minima.len() / LANES_BEST * LANES_BEST;
@@ -195,7 +201,7 @@ fn minima_by_lanes<const N: usize>(words: &[u64], odd: &[u32], add: &[u32], mini
     }
 }
 
-/// Packs the [signature bits](signature_bit) of all positions into bands.
+/// Computes the [signature bit](signature_bit) of each position from its minimum hash, and packs the bits into bands.
 #[inline(always)]
 fn signature_bands(minima: &[u32; SIGNATURE_BITS]) -> [u64; BANDS] {
     let mut bits = [0; SIGNATURE_BITS];
@@ -209,8 +215,9 @@ fn signature_bands(minima: &[u32; SIGNATURE_BITS]) -> [u64; BANDS] {
     bands
 }
 
-/// Returns one bit of a hash of the minimum and the position: the highest bit of MurmurHash3's finalizer (A. Appleby, 2011).
-/// With a hash of the minimum alone, all positions with the same minimum would have the same bit.
+/// Returns the signature's bit for a position with this minimum hash. The bit is the highest bit of MurmurHash3's finalizer
+/// (A. Appleby, 2011), applied to the minimum and the position. With a hash of the minimum alone, all positions with the same
+/// minimum would have the same bit.
 #[inline(always)]
 fn signature_bit(minimum: u32, position: u32) -> u32 {
     let hash = minimum ^ position.wrapping_mul(0x9e37_79b9);
@@ -218,7 +225,7 @@ fn signature_bit(minimum: u32, position: u32) -> u32 {
     (hash ^ hash >> 13).wrapping_mul(0xc2b2_ae35) >> 31
 }
 
-/// Returns a 128-bit hash that identifies a set of features: a hash of their number, their [sum](Signature::sum) and the bands.
+/// Returns a 128-bit hash that identifies a set of features. It is computed from the three fields of the set's [`Signature`].
 pub fn signature_digest(features: u32, sum: u64, bands: &[u64; BANDS]) -> u128 {
     let mut hash = Xxh3::new();
     hash.update(&features.to_le_bytes());
@@ -240,9 +247,9 @@ pub fn signature_digest(features: u32, sum: u64, bands: &[u64; BANDS]) -> u128 {
 pub struct Signature {
     /// The bands, 512 bits in total: see [`minhash`](fn@minhash).
     pub bands: [u64; BANDS],
-    /// Number of different features, at least 1.
+    /// Number of different features in the set, at least 1.
     pub features: u32,
-    /// Sum of the words (hashes) of all features modulo 2^64, which helps to identify the set.
+    /// Sum of the hashes of all features, modulo 2^64. It helps to identify the set.
     pub sum: u64,
 }
 
@@ -252,7 +259,7 @@ impl Signature {
         Signature::from_words(&words_from_members(features))
     }
 
-    /// Like [`Signature::new`], but overwrites the features with their words.
+    /// Like [`Signature::new`], but overwrites each feature with its word (hash), so that no memory is allocated.
     fn from_features(features: &mut [u64]) -> Option<Signature> {
         features.iter_mut().for_each(|feature| *feature = word_from_member(*feature));
         Signature::from_words(features)
@@ -286,25 +293,25 @@ impl Signature {
         self.bands.iter().zip(&other.bands).map(|(a, b)| (a ^ b).count_ones()).sum()
     }
 
-    /// Returns the first band as a fingerprint.
+    /// Returns the signature's first band as a fingerprint, with the number of features.
     pub fn first_band<F: Fingerprint>(&self) -> Simhash<F> {
         Simhash { fingerprint: F::from_u128(self.bands[0].into()), features: self.features }
     }
 }
 
-/// Computes the signatures of texts.
+/// Computes the MinHash signatures of texts.
 #[derive(Clone, Debug)]
 pub struct MinHasher {
     profile: Profile,
 }
 
 impl MinHasher {
-    /// Creates a hasher for the features of a profile.
+    /// Creates a hasher whose signatures are computed from the features that a profile defines.
     pub fn new(profile: Profile) -> Self {
         MinHasher { profile }
     }
 
-    /// Returns the profile that defines the features.
+    /// Returns the profile that defines the features of a text.
     pub fn profile(&self) -> &Profile {
         &self.profile
     }
@@ -323,8 +330,8 @@ impl MinHasher {
         self.signature_and_check(text).0
     }
 
-    /// Like [`MinHasher::signature`], but also returns whether cleaning dropped more than half of the text's words. Front
-    /// matter does not count. Always `false` for HTML.
+    /// Like [`MinHasher::signature`], but also returns whether cleaning dropped more than half of the text's words. Words in
+    /// front matter are not counted. For HTML, the flag is always `false`.
     pub fn signature_and_check(&self, text: &str) -> (Option<Signature>, bool) {
         self.profile.with_distinct_features(text, |features, lost_most| {
             (Signature::from_features(features), lost_most)

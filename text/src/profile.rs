@@ -21,16 +21,16 @@ use simstore::{Error, Fingerprint, Result};
 
 /// Name of the default profile.
 const DEFAULT_NAME: &str = "by-script,plain-text,simplified";
-/// Hash seed for a text without features. Differs from the seed of feature hashes, which is 0.
+/// Hash seed for the whole text if it has no features. Differs from the seed for features, which is 0.
 const TEXT_SEED: u64 = 1;
-/// Name of the profile that defines similarity.
+/// Name of [`Profile::shingles`], the profile that defines the similarity of texts other than source code.
 const SHINGLES_NAME: &str = "words-3,segmented,plain-text,simplified,weights=none";
-/// Name of the profile that treats only equal texts as similar.
+/// Name of [`Profile::exact`], the profile that treats only equal texts as similar.
 const EXACT_NAME: &str = "exact";
-/// Name of the profile that defines the similarity of source code.
+/// Name of [`Profile::code`], the profile that defines the similarity of source code.
 const CODE_NAME: &str = "code,weights=none";
 
-/// The rules that turn a text into features. The name of a profile is a tokenizer, then options, separated by commas.
+/// The rules that turn a text into features. The name of a profile consists of a tokenizer and options, separated by commas.
 ///
 /// | tokenizer | features |
 /// |---|---|
@@ -85,11 +85,11 @@ const CODE_NAME: &str = "code,weights=none";
 ///
 /// If a profile refers to files, its name contains their checksums. [`Profile::with_resources`] takes the files.
 ///
-/// The default is `by-script,plain-text,simplified`. Its tokenizer replaced `auto` after a measurement at distance 3. The data
-/// were 8,000 pairs of revisions for each kind of page, and a true pair has a Jaccard similarity of at least 0.8. In English,
-/// `by-script` finds 88% of the true pairs instead of 90%, with a thirtieth of the false pairs. In Chinese, it finds 95%
-/// instead of 92%, with the same number of false pairs; on paragraphs of 20 to 100 characters, with a third of the false pairs.
-/// Such paragraphs have few keywords, or none that distinguish them.
+/// The default is `by-script,plain-text,simplified`. Its tokenizer replaced `auto` after a measurement of pairs of fingerprints
+/// within a distance of 3. The data were 8,000 pairs of revisions for each kind of page. A found pair is true if its Jaccard
+/// similarity is at least 0.8, and otherwise false. In English, `by-script` finds 88% of the true pairs instead of 90%, with a
+/// thirtieth of the false pairs. In Chinese, it finds 95% instead of 92%, with the same number of false pairs; on paragraphs of
+/// 20 to 100 characters, with a third of the false pairs. Such paragraphs have few keywords, or none that distinguish them.
 ///
 /// ```
 /// use simstore_text::Profile;
@@ -122,7 +122,7 @@ impl Profile {
     /// ```
     ///
     /// # Errors
-    /// - [`Error::BadArgument`] if the name is unknown or inconsistent, if a file that it mentions is missing or has another
+    /// - [`Error::BadArgument`] if the name is unknown or inconsistent, if a file that the name mentions is missing or has another
     ///   checksum, or if the profile does not use one of the files.
     /// - [`Error::BadInput`] if a line of a file is malformed.
     pub fn with_resources(name: &str, resources: &Resources) -> Result<Profile> {
@@ -133,8 +133,9 @@ impl Profile {
         Ok(Profile { name, keywords: Arc::new(keywords), idf: idf.map(Arc::new) })
     }
 
-    /// Returns the profile that defines the similarity of two texts: the number of shingles in both texts, divided by the number
-    /// of shingles in at least one ([`jaccard`](fn@crate::jaccard) of their [feature sets](Profile::feature_set)).
+    /// Returns the profile that defines the similarity of two texts. The similarity is the number of shingles in both texts,
+    /// divided by the number of shingles in at least one text (the [`jaccard`](fn@crate::jaccard) similarity of their
+    /// [feature sets](Profile::feature_set)).
     ///
     /// Shingles are every three successive words. A Han character or kana is a word; dictionaries segment Thai, Lao, Khmer and
     /// Burmese into words. A word contains a letter or a digit. Punctuation is ignored, so `C++` and `C#` are the same word,
@@ -185,7 +186,7 @@ impl Profile {
         Profile::built_in(EXACT_NAME)
     }
 
-    /// Parses the name of a built-in profile, which is valid and needs no files.
+    /// Returns the built-in profile with this name. Panics if the name is invalid or the profile needs files.
     fn built_in(name: &str) -> Profile {
         name.parse().expect("the name of a built-in profile is valid")
     }
@@ -193,13 +194,14 @@ impl Profile {
     /// Returns the fingerprint of a text. `None` if no feature has a weight above 0, for example because the text has no letters
     /// and no digits.
     ///
-    /// The profile of a preset returns a fingerprint for every text, or `None` if `F` is not [`Profile::bits`] wide.
+    /// The profile of a [`Preset`](crate::Preset) returns a fingerprint for every text, or `None` if `F` is not [`Profile::bits`]
+    /// wide.
     pub fn fingerprint<F: Fingerprint>(&self, text: &str) -> Option<Simhash<F>> {
         self.fingerprint_and_check(text).0
     }
 
-    /// Like [`Profile::fingerprint`], but also returns whether cleaning dropped more than half of the text's words. Front matter
-    /// does not count. Always `false` for HTML.
+    /// Like [`Profile::fingerprint`], but also returns whether cleaning dropped more than half of the text's words. Words in front
+    /// matter are not counted. For HTML, the flag is always `false`.
     ///
     /// ```
     /// use simstore_text::Profile;
@@ -228,8 +230,8 @@ impl Profile {
         (sums.finish(), lost_most)
     }
 
-    /// Fast path of [`Profile::fingerprint_and_check`] for 64 bits and features of equal weight. `None` if the profile or the text
-    /// needs the general path.
+    /// Computes the result of [`Profile::fingerprint_and_check`] by a fast method for 64-bit fingerprints and features of equal
+    /// weight. Returns `None` if the profile or the text needs the general method.
     fn fingerprint_by_majority(&self, text: &str) -> Option<(Option<Simhash<u64>>, bool)> {
         let ProfileName { tokenizer, is_segmented: segmented, weights, hash, .. } = self.name;
         let has_equal_weights = matches!(weights, Weighting::ByTokenizer | Weighting::Uniform)
@@ -258,8 +260,8 @@ impl Profile {
 
     /// Visits the features that [`Profile::fingerprint`] hashes, with their weights. A feature may occur several times.
     ///
-    /// The unit of weights depends on the profile: 1 for plain features, 2^-24 with an IDF table, 2^-16 for the `features`
-    /// tokenizer.
+    /// The unit of the weights is 2^-24 if they come from an IDF table, 2^-16 if they come from the `features` tokenizer, and
+    /// otherwise 1.
     ///
     /// ```
     /// use simstore_text::Profile;
@@ -274,7 +276,7 @@ impl Profile {
         self.visit_and_check(text, visit);
     }
 
-    /// Like [`Profile::visit_features`], but also returns whether cleaning dropped more than half of the words.
+    /// Like [`Profile::visit_features`], but also returns whether cleaning dropped more than half of the text's words.
     fn visit_and_check(&self, text: &str, mut visit: impl FnMut(&str, u32)) -> bool {
         let keywords = self.name.tokenizer.keyword_count();
         match self.name.weights {
@@ -318,7 +320,7 @@ impl Profile {
     /// similarity of two texts is computed from these sets. `format-spec/signature.md` defines the hashes.
     ///
     /// If a text has no features, such as `?!`, the whole trimmed text becomes one feature, hashed with seed 1. So the text is
-    /// similar only to the same text. A text of white space has an empty set.
+    /// similar only to the same text. A text of only white space has an empty set.
     ///
     /// ```
     /// use simstore_text::Profile;
@@ -336,9 +338,8 @@ impl Profile {
         features
     }
 
-    /// Calls `take` with the hashes of [`Profile::feature_set`] in text order, and whether cleaning dropped most words.
-    ///
-    /// The hashes are in a buffer that the thread reuses for its next text.
+    /// Calls `take` with the hashes of [`Profile::feature_set`], in the order of their first occurrence in the text, and with a
+    /// flag that says whether cleaning dropped most words. The hashes are in a buffer that the thread reuses for its next text.
     pub(crate) fn with_distinct_features<T>(
         &self,
         text: &str,
@@ -357,7 +358,8 @@ impl Profile {
         })
     }
 
-    /// Cleans a text, and appends the hashes of its features to `features`. Returns whether cleaning dropped most words.
+    /// Cleans a text, and appends the hashes of its features to `features`. Returns whether cleaning dropped most words. `buffers`
+    /// and `words` are working memory.
     pub(crate) fn push_features(
         &self,
         text: &str,
@@ -404,13 +406,13 @@ impl Profile {
         }
     }
 
-    /// Visits all features without their weights. For Chinese texts, visits all words that may become keywords.
+    /// Visits all features of a text without their weights. If the features are keywords, visits all possible keywords of the text.
     pub(crate) fn visit_unweighted(&self, text: &str, mut visit: impl FnMut(&str)) {
         self.visit_weighted(text, usize::MAX, |feature, _| visit(feature));
     }
 
-    /// Visits the features with their weights from the tokenizer or the IDF table, and at most `keywords` keywords. Returns
-    /// whether cleaning dropped most words.
+    /// Visits the features of a text, with their weights by the tokenizer or the IDF table. If the features are keywords, visits
+    /// at most `keywords` of them. Returns whether cleaning dropped most words.
     fn visit_weighted(&self, text: &str, keywords: usize, mut visit: impl FnMut(&str, u32)) -> bool {
         let ProfileName { tokenizer, is_segmented: segmented, weights, .. } = self.name;
         let mut buffers = CleaningBuffers::default();
@@ -434,8 +436,8 @@ impl Profile {
         }
     }
 
-    /// Visits at most `count` keywords of a cleaned text, if the profile uses keywords for this text. Returns whether a keyword
-    /// has a weight above 0.
+    /// Visits at most `count` keywords of a cleaned text, if the profile uses keywords for this text. Returns whether any visited
+    /// keyword has a weight above 0.
     fn visit_keywords(&self, text: &str, count: usize, mut visit: impl FnMut(&str, u32)) -> bool {
         let uses_keywords = match self.name.tokenizer {
             Tokenizer::Auto => clean::is_mostly_han(text),
@@ -453,10 +455,11 @@ impl Profile {
     }
 }
 
-/// Length in bytes of the longest text after which a thread keeps its buffers.
+/// Maximum length in bytes of a text after which a thread keeps its buffers for the next text. After a longer text, the buffers are
+/// freed.
 const KEPT_TEXT_BYTES_MAX: usize = 1 << 20;
 
-/// Buffers that a thread reuses for its next text.
+/// Working memory for one text, which a thread reuses for its next text.
 #[derive(Default)]
 struct ThreadBuffers {
     buffers: CleaningBuffers,
@@ -470,7 +473,8 @@ thread_local! {
     static BUFFERS: RefCell<ThreadBuffers> = RefCell::default();
 }
 
-/// Calls `work` with the buffers of this thread. `text` is the text that `work` processes: after a long text, the memory is freed.
+/// Calls `work` with the buffers of this thread. `text` is the text that `work` processes: if it is longer than
+/// [`KEPT_TEXT_BYTES_MAX`], the buffers are freed afterwards.
 fn with_buffers<T>(text: &str, work: impl FnOnce(&mut ThreadBuffers) -> T) -> T {
     BUFFERS.with_borrow_mut(|thread_buffers| {
         let done = work(thread_buffers);
@@ -488,7 +492,7 @@ impl Default for Profile {
 }
 
 impl PartialEq for Profile {
-    /// Profiles with the same name make the same fingerprints.
+    /// Compares the names, because profiles with the same name make the same fingerprints.
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
     }
@@ -509,7 +513,7 @@ impl FromStr for Profile {
 }
 
 impl fmt::Display for Profile {
-    /// Writes the name in canonical form, without default options.
+    /// Writes the profile's name in canonical form: with the options in a fixed order, and without default options.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.name.fmt(f)
     }

@@ -17,9 +17,9 @@ use simstore::{Error, Result};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct ProfileName {
     pub(crate) tokenizer: Tokenizer,
-    /// Whether jieba segments words in search mode.
+    /// Whether jieba's search mode is used, in which words inside long words count too.
     pub(crate) is_search_mode: bool,
-    /// Whether Thai, Lao, Khmer and Burmese are segmented into words.
+    /// Whether dictionaries segment Thai, Lao, Khmer and Burmese into words. Otherwise each character is a word.
     pub(crate) is_segmented: bool,
     pub(crate) dictionary: Option<Checksum>,
     pub(crate) stop_words: Option<Checksum>,
@@ -37,17 +37,17 @@ const OPTION_LIST: &str = "`search`, `segmented`, `dictionary=CHECKSUM`, `stop-w
     `plain-text`, `html-text`, `main-text`, `no-nfkc`, `keep-case`, `simplified`, `only-han`, `strip-digits`, \
     `weights=WEIGHTS` or `hash=HASH`";
 
-/// Aliases of profiles, with the full names.
+/// Short names of profiles, each with the full name.
 const ALIASES: [(&str, &str); 1] = [("main-text", "words-3,segmented,main-text,simplified,weights=none")];
 
-/// Options for markup. They exclude each other.
+/// Options that choose how markup is removed. A profile name contains at most one of them.
 const MARKUP_OPTIONS: [(&str, Markup); 3] =
     [("plain-text", Markup::PlainText), ("html-text", Markup::HtmlText), ("main-text", Markup::MainText)];
 
-/// Options of earlier versions, with their replacements.
+/// Options that earlier versions accepted, each with the option that replaces it.
 const REPLACED_OPTIONS: [(&str, &str); 2] = [("strip-markup", "plain-text"), ("strip-html", "html-text")];
 
-/// Name of [`Tokenizer::ByScript`]: the only tokenizer name in which no number follows the hyphen.
+/// Name of [`Tokenizer::ByScript`]. It is parsed separately, because no number follows its hyphen, unlike in `words-3`.
 const BY_SCRIPT: &str = "by-script";
 
 fn bad_argument<T>(reason: impl Into<String>) -> Result<T> {
@@ -55,11 +55,11 @@ fn bad_argument<T>(reason: impl Into<String>) -> Result<T> {
 }
 
 impl ProfileName {
-    /// Parses a name, and adds the checksums of files that it does not mention.
+    /// Parses and checks a profile name, and adds the checksums of the `resources` that the name does not mention.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if the name is malformed or inconsistent, or if a file that it mentions is missing or has another
-    /// checksum.
+    /// [`Error::BadArgument`] if the name is malformed or inconsistent, or if a file that the name mentions is missing or has
+    /// another checksum.
     pub(crate) fn parse(text: &str, resources: &Resources) -> Result<ProfileName> {
         let mut name: ProfileName = text.parse()?;
         for (named, file, ..) in name.files(resources) {
@@ -88,8 +88,8 @@ impl ProfileName {
         Ok(name)
     }
 
-    /// Returns four values for each kind of file: its checksum in the name, the file in `resources`, a description, and the option
-    /// that takes the file.
+    /// Returns four values for each kind of file (dictionary, stop words, IDF table): its checksum in the name, the file in
+    /// `resources`, a description of the kind, and the name of the option that takes such a file.
     fn files<'a, 'b>(
         &'a mut self,
         resources: &'b Resources,
@@ -101,12 +101,12 @@ impl ProfileName {
         ]
     }
 
-    /// Whether the tokenizer can select keywords.
+    /// Whether the tokenizer selects keywords, at least in Chinese texts.
     fn uses_keywords(&self) -> bool {
         matches!(self.tokenizer, Tokenizer::Auto | Tokenizer::Jieba(_))
     }
 
-    /// Refuses inconsistent options.
+    /// Returns an error if options contradict each other or do not apply to the tokenizer.
     fn check(&self) -> Result<()> {
         let ProfileName { tokenizer, cleaning, weights, .. } = *self;
         if matches!(tokenizer, Tokenizer::Preset(_))
@@ -175,7 +175,7 @@ impl ProfileName {
 impl FromStr for ProfileName {
     type Err = Error;
 
-    /// Parses a name without validation and without files.
+    /// Parses a name. Does not check whether its options fit together, or whether the files that it mentions are available.
     fn from_str(text: &str) -> Result<Self> {
         let whole = ALIASES.iter().find(|(alias, _)| *alias == text);
         let mut parts = whole.map_or(text, |(_, whole)| whole).split(',');
@@ -244,8 +244,8 @@ fn backquoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// Returns the names of all tokenizers, to suggest one for the unknown `name`. If `name` ends in a number, names with a number get
-/// the same number.
+/// Returns the names of all tokenizers, from which one is suggested for the unknown `name`. If `name` ends in a number, this number
+/// replaces the number in the returned names: for `word-5`, `words-1` becomes `words-5`.
 fn tokenizer_names_like(name: &str) -> Vec<String> {
     let number = &name[name.trim_end_matches(|c: char| c.is_ascii_digit()).len()..];
     let like = |known: &str| match known.rsplit_once('-') {
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_with_a_reason() {
+    fn impossible_names_are_refused_with_a_reason() {
         for (name, reason) in [
             ("pypi-simhash,plain-text", "takes no options"),
             ("string-hash-64,hash=md5", "takes no options"),

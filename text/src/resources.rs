@@ -7,23 +7,23 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use simstore::Error;
 
-/// The files that a profile may need in addition to its name.
+/// The files that a profile may need in addition to its name, such as a dictionary.
 ///
-/// The name contains their checksums, so that files with other contents are refused.
+/// The name contains the checksums of the files, so that files with other contents are refused.
 #[derive(Clone, Debug, Default)]
 pub struct Resources {
-    /// Words for jieba in addition to its own dictionary: lines `word`, `word frequency` or `word frequency tag`, as in jieba's
-    /// user dictionaries. A word without a frequency gets a frequency high enough that jieba does not split the word. Tags are
-    /// ignored.
+    /// Words for jieba in addition to its own dictionary. Each line is `word`, `word frequency` or `word frequency tag`, as in
+    /// jieba's user dictionaries. A word without a frequency gets a frequency high enough that jieba does not split the word. Tags
+    /// are ignored.
     pub dictionary: Option<Resource>,
-    /// Inverse document frequencies from 0 to 255: lines `feature<TAB>idf`, as [`IdfRow`](crate::IdfRow) writes them, or lines
+    /// Inverse document frequencies from 0 to 255. Each line is `feature<TAB>idf`, as [`IdfRow`](crate::IdfRow) writes it, or
     /// `word idf`, as in jieba's tables.
     pub idf: Option<Resource>,
     /// Stop words in addition to jieba's own, one per line.
     pub stop_words: Option<Resource>,
 }
 
-/// The contents of a file, with its path.
+/// The contents and the path of a text file.
 #[derive(Clone)]
 pub struct Resource {
     path: PathBuf,
@@ -31,12 +31,12 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// Creates a resource from contents in memory. Error messages mention `path`, which is not read.
+    /// Creates a resource from contents in memory. Error messages mention `path`, but no file is read.
     pub fn new(path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
         Resource { path: path.into(), text: text.into() }
     }
 
-    /// Reads a file.
+    /// Reads the file at `path`.
     ///
     /// # Errors
     /// [`Error::Io`] if the file cannot be read, [`Error::BadInput`] if it is not UTF-8.
@@ -55,7 +55,7 @@ impl Resource {
         }
     }
 
-    /// Returns the contents.
+    /// Returns the contents of the file.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -71,7 +71,7 @@ impl Resource {
         Checksum(xxh3_64(self.text.as_bytes()))
     }
 
-    /// Returns the path of the file, as in error messages.
+    /// Returns the path of the file, which error messages mention.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -82,7 +82,7 @@ impl Resource {
         (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty())
     }
 
-    /// Returns the error for a malformed line.
+    /// Returns the error for a malformed line, given the line's number from 1.
     pub(crate) fn line_error(&self, line: u64, reason: String) -> Error {
         Error::BadInput { path: self.path.clone(), line, reason }
     }
@@ -95,7 +95,7 @@ impl fmt::Debug for Resource {
     }
 }
 
-/// The checksum of a [`Resource`]. `Display` writes 16 lower-case hexadecimal digits.
+/// The 64-bit checksum of a [`Resource`]. `Display` writes it as 16 lower-case hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Checksum(u64);
 

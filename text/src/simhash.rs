@@ -8,9 +8,10 @@ use simstore::Fingerprint;
 
 /// Minimum number of distinct features for a reliable fingerprint.
 ///
-/// If one of m equally weighted features is replaced, a bit flips when the sum of the other features is near zero. On average, 4.5
-/// of 64 bits flip at m = 32, 6.3 at m = 16 and 2.5 at m = 100. With fewer than 32 features, texts that differ in one word are
-/// usually farther apart than the default distance of 3.
+/// A bit of the fingerprint is a majority vote of the features. If one of m equally weighted features is replaced, a bit may flip
+/// if the votes of the other features nearly balance. On average, 4.5 of 64 bits flip at m = 32, 6.3 at m = 16 and 2.5 at m = 100.
+/// With fewer than 32 features, texts that differ in one word are usually farther apart than 3 bits, the default distance of
+/// queries.
 pub const SHORT_TEXT_FEATURES: u32 = 32;
 
 /// A simhash fingerprint, with the number of features that it was computed from.
@@ -57,7 +58,8 @@ pub fn simhash<F: Fingerprint>(
     sums.finish()
 }
 
-/// Sums, for each bit, the weights of the features whose hash has the bit set.
+/// Computes a simhash fingerprint from weighted features. For each bit, sums the weights of the features whose hash has the bit
+/// set.
 pub(crate) struct WeightedSums<F> {
     /// For each bit, from the least significant: total weight of the features whose hash has the bit set.
     ones: [u64; 128],
@@ -66,13 +68,13 @@ pub(crate) struct WeightedSums<F> {
     /// For each bit, the number of features of weight 1 whose hash has the bit set and that `ones` does not include yet. Each `u64`
     /// contains eight one-byte counters.
     counts: [u64; 16],
-    /// Number of features that were added to `counts`, below 255, so that no counter overflows.
+    /// Number of features in `counts`. It stays below 255, so that no counter overflows.
     counted: u32,
     /// Hashes of all features with a weight above 0.
     hashes: Vec<F>,
 }
 
-/// Byte k of `BYTE_LANES[b]` is bit k of `b`.
+/// Spreads the bits of a byte: byte k of `BYTE_LANES[b]` is bit k of `b`, as 0 or 1.
 static BYTE_LANES: [u64; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -109,7 +111,7 @@ impl<F: Fingerprint> WeightedSums<F> {
         }
     }
 
-    /// Adds a hash with weight 1, by one table look-up and one addition for every eight bits.
+    /// Adds a feature of weight 1, given by its hash, with one table look-up and one addition for every eight bits.
     fn count(&mut self, hash: F) {
         let mut bytes = [0; 16];
         hash.write_le(&mut bytes);
@@ -153,8 +155,8 @@ fn xxh3<F: Fingerprint>(feature: &[u8]) -> F {
     if F::BITS == 64 { F::from_u128(u128::from(xxh3_64(feature))) } else { F::from_u128(xxh3_128(feature)) }
 }
 
-/// Hasher for keys that are hashes already. It multiplies the key, because a hash set also uses the highest bits, and keys may
-/// differ only in low bits.
+/// Hasher for hash tables whose keys are hashes already. It only multiplies a key. The product makes keys that differ only in low
+/// bits differ in high bits too, which hash tables also use.
 #[derive(Default)]
 pub(crate) struct PrehashedHasher(u64);
 
@@ -183,7 +185,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Simhash by its definition, without byte counters.
+    /// Returns the simhash computed directly from its definition, without byte counters.
     fn plain<F: Fingerprint>(features: &[(String, u32)]) -> Option<F> {
         let total: u32 = features.iter().map(|&(_, weight)| weight).sum();
         let mut value = F::ZERO;

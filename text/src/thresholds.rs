@@ -1,4 +1,4 @@
-//! Validation of similarity and recall options.
+//! Validation of the options `similar` (similarity threshold) and `recall`.
 
 use simstore::{Error, Fingerprint, Result};
 
@@ -8,7 +8,7 @@ use crate::minhash::BANDS;
 /// Checks that a similarity threshold is above 0 and at most 1.
 ///
 /// # Errors
-/// [`Error::BadArgument`] if it is not.
+/// [`Error::BadArgument`] if the threshold is outside this range.
 pub fn check_similarity(similar: f64) -> Result<()> {
     if similar > 0.0 && similar <= 1.0 {
         return Ok(());
@@ -19,7 +19,7 @@ pub fn check_similarity(similar: f64) -> Result<()> {
 /// Checks that a recall is above 0 and below 1.
 ///
 /// # Errors
-/// [`Error::BadArgument`] if it is not.
+/// [`Error::BadArgument`] if the recall is outside this range.
 pub fn check_recall(recall: f64) -> Result<()> {
     if recall > 0.0 && recall < 1.0 {
         return Ok(());
@@ -27,8 +27,8 @@ pub fn check_recall(recall: f64) -> Result<()> {
     Err(Error::BadArgument("option `recall`: expected a number between 0 and 1".to_owned()))
 }
 
-/// Returns the error for a similarity that no search reaches with this recall. The message suggests the lowest possible
-/// similarity, with two decimals.
+/// Returns the error for a similarity threshold that is too low, so that no search for similar signatures reaches this recall. The
+/// message suggests the lowest possible threshold, with two decimals.
 pub fn similarity_too_low_error(similar: f64, recall: f64) -> Error {
     let is_possible =
         |similarity: &f64| BandSearch::new(*similarity, recall, BANDS, u64::MAX_DISTANCE).is_some();

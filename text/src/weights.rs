@@ -1,16 +1,16 @@
-//! Weighting of features.
+//! Weighting of the features of a text.
 
 use std::collections::BTreeMap;
 
-/// The weighting scheme of a profile.
+/// How a profile weights the features of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Weighting {
-    /// By the tokenizer: TF-IDF for keywords, number of occurrences for other features.
+    /// The weight that the tokenizer gives: TF-IDF for keywords, and usually the number of occurrences for other features.
     #[default]
     ByTokenizer,
-    /// Number of occurrences times the inverse document frequency of a table.
+    /// The number of occurrences times the feature's inverse document frequency in the profile's IDF table.
     Idf,
-    /// Five levels relative to the largest weight: see [`WeightLevels`].
+    /// A level from 0 to 5, relative to the largest weight in the text: see [`WeightLevels`].
     Levels,
     /// Weight 1 for every distinct feature.
     Uniform,
@@ -18,14 +18,14 @@ pub(crate) enum Weighting {
 
 const LEVEL_COUNT: u64 = 5;
 
-/// Sums the weights of features, and converts each sum w to the level ceil(5 w / max), where max is the largest sum.
+/// Sums the weights of each feature, and converts each sum w to the level ceil(5 w / max), where max is the largest sum.
 #[derive(Default)]
 pub(crate) struct WeightLevels {
     weights: BTreeMap<String, u64>,
 }
 
 impl WeightLevels {
-    /// Adds a weight to a feature.
+    /// Adds `weight` to the sum of a feature's weights.
     pub(crate) fn add(&mut self, feature: &str, weight: u32) {
         match self.weights.get_mut(feature) {
             Some(sum) => *sum += u64::from(weight),

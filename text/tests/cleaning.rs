@@ -1,4 +1,4 @@
-//! Cleaning drops only markup: other parsers find the same words.
+//! Cleaning drops only markup: after cleaning, a text has the words that other parsers of HTML and Markdown find in it.
 
 use html5ever::tendril::TendrilSink;
 use markup5ever_rcdom::{Handle, NodeData, RcDom};
@@ -13,12 +13,12 @@ fn words_by(profile: &str, text: &str) -> Vec<String> {
     words
 }
 
-/// The words of a text after the default cleaning.
+/// Returns the words of a text after the removal of HTML and Markdown markup (option `plain-text`).
 fn words(text: &str) -> Vec<String> {
     words_by("words-1,plain-text", text)
 }
 
-/// The words of a text without cleaning.
+/// Returns the words of a text from which neither front matter nor markup was removed.
 fn raw_words(text: &str) -> Vec<String> {
     words_by("words-1,keep-front-matter", text)
 }
@@ -38,8 +38,8 @@ fn the_examples_of_the_page() {
     }
 }
 
-/// The text of an example in a table cell: between backquotes, with `⏎` for a line break and `{U+XXXX}` for an invisible
-/// character.
+/// Returns the text of an example, given a table cell that contains the example between backquotes. In the cell, `⏎` means a line
+/// break, and `{U+XXXX}` means an invisible character.
 fn example(cell: &str) -> String {
     let mut text = cell.trim_matches('`').trim().replace('⏎', "\n");
     while let Some(at) = text.find("{U+") {
@@ -72,7 +72,7 @@ fn reported_pages_keep_their_words() {
     );
 }
 
-/// Every pair of ASCII punctuation characters is placed around words. No word is lost.
+/// Cleaning loses no word of a text with any two ASCII punctuation characters around or between words.
 #[test]
 fn every_pair_of_signs() {
     let signs: Vec<char> = (' '..='~').filter(char::is_ascii_punctuation).collect();
@@ -115,8 +115,8 @@ fn reference_html(html: &str, is_document: bool) -> Vec<String> {
     raw_words(&text)
 }
 
-/// Elements that break lines: those that the HTML standard renders as blocks (`display: block`), parts of tables, `br`, and form
-/// controls.
+/// Names of the elements that break lines, each between spaces: elements that the HTML standard renders as blocks (`display:
+/// block`), parts of tables, `br`, and form controls.
 const BREAKING: &str = " address article aside blockquote body br button caption center datalist dd details dialog dir div dl dt \
     fieldset figcaption figure footer form frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html label legend li listing main menu nav ol \
     optgroup option p plaintext pre search section select summary table tbody td textarea tfoot th thead title tr ul xmp ";
@@ -148,7 +148,7 @@ fn push_text(node: &Handle, text: &mut String) {
     }
 }
 
-/// HTML that every parser reads in the same order: tables contain text only in their cells.
+/// Generates HTML in which all parsers find the text in the same order, because tables contain text only in their cells.
 fn html() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         "[a-zA-Z0-9 ]{1,8}",
@@ -240,7 +240,7 @@ proptest! {
     }
 }
 
-/// The words of Markdown, as pulldown-cmark parses it: text and code, without tags.
+/// Returns the words of the text and code that pulldown-cmark finds in Markdown, without tags.
 fn reference_markdown(markdown: &str) -> Vec<String> {
     let (mut text, mut is_code) = (String::new(), false);
     // Unlike in CommonMark, cleaning decodes references in code too.
@@ -277,7 +277,8 @@ fn reference_markdown(markdown: &str) -> Vec<String> {
     raw_words(&text.replace('\u{ad}', ""))
 }
 
-/// Markdown with the same words for this crate and CommonMark: no emphasis inside words, and no numbered lists.
+/// Generates Markdown in which this crate and CommonMark find the same words. For this, it contains no emphasis inside words and no
+/// numbered lists.
 fn markdown() -> impl Strategy<Value = String> {
     let inline = prop_oneof![
         4 => "[a-z]{1,6}( [a-z]{1,6}){0,3}",
@@ -304,7 +305,7 @@ fn markdown() -> impl Strategy<Value = String> {
     prop::collection::vec(block, 1..5).prop_map(|blocks| blocks.join("\n\n"))
 }
 
-/// Dropped pieces, each with its reason.
+/// `visit_dropped` reports every dropped piece of a text, with the reason, in the order of the text.
 #[test]
 fn dropped_pieces_are_reported() {
     let profile: Profile = "words-1,plain-text".parse().unwrap();
@@ -326,7 +327,8 @@ fn dropped_pieces_are_reported() {
     assert_eq!(pieces, expected.map(|(rule, piece)| (rule, piece.to_owned())));
 }
 
-/// Repeated opening delimiters of all kinds take linear time: no search scans the same text again and again.
+/// Texts of many repeated delimiters are cleaned in linear time, because no search scans the same text again and again. In
+/// quadratic time, the test would not end.
 #[test]
 fn hostile_markup_takes_linear_time() {
     for part in [

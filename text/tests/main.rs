@@ -1,4 +1,4 @@
-//! Texts and their fingerprints, through the public API. CONTRIBUTING.md says which file tests what.
+//! Tests of fingerprints, cleaning and similarity of texts, through the public API. CONTRIBUTING.md says which file tests what.
 
 mod cleaning;
 mod presets;

@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use simstore_text::{DocumentFrequencies, Profile, Resource, Resources, Simhash, simhash};
 
-/// The files that the golden profiles refer to.
+/// Returns the dictionary, IDF table and stop words that profiles in the golden file `tests/data/profiles.tsv` use.
 fn resources() -> Resources {
     let read = |name: &str| {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
@@ -19,7 +19,7 @@ fn resources() -> Resources {
     Resources { dictionary: read("words.txt"), idf: read("idf.tsv"), stop_words: read("stop-words.txt") }
 }
 
-/// Returns the profile with the files that its name mentions.
+/// Creates the profile with this name. Passes only the resource files that the name mentions.
 fn profile(name: &str) -> Profile {
     let mut resources = resources();
     for (key, file) in [
@@ -65,8 +65,8 @@ const NAMES: [&str; 27] = [
     "features,weights=levels",
 ];
 
-/// Compares fingerprints with the golden file. If an update of a dependency changes a value here, it changes the fingerprints
-/// of all users' documents.
+/// Fingerprints equal the values in the golden file. If the update of a dependency makes this test fail, the update would change
+/// the fingerprints of all users' documents.
 #[test]
 fn golden() {
     let mut rows = 0;
@@ -86,7 +86,7 @@ fn golden() {
     assert_eq!(rows, 181);
 }
 
-/// Undoes `str::escape_debug` for the characters of the golden file.
+/// Undoes `str::escape_debug` for a text of the golden file.
 fn unescape(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;
@@ -116,7 +116,7 @@ fn letter_case_and_width_do_not_matter() {
     }
 }
 
-/// Returns the hash of a feature in a feature set, as `format-spec/signature.md` defines it.
+/// Returns the hash of a feature in the feature sets of a profile, computed by the definition in `format-spec/signature.md`.
 fn feature_hash(profile: &str, feature: &str) -> u64 {
     const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix = |z: u64| {
@@ -217,7 +217,7 @@ proptest! {
         }
     }
 
-    /// Fingerprints do not depend on the order of lines, phrases and sentences.
+    /// Fingerprints do not depend on the order of the lines, phrases or sentences that are the features of a text.
     #[test]
     fn order_does_not_matter(lines in prop::collection::vec("[a-z]{1,3}\t[0-9]{1,2}", 1..20), rotation in 0_usize..20) {
         let mut rotated = lines.clone();

@@ -1,4 +1,4 @@
-//! A store of similar documents, compared with a loop over all texts.
+//! Tests of [`SimilarDocuments`]. Its answers are compared with a loop over all stored texts.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -28,12 +28,12 @@ fn open_with(path: &Path, settings: SimilarSettings) -> SimilarDocuments {
     SimilarDocuments::open(path, StoreOptions::default(), Profile::shingles(), settings).unwrap()
 }
 
-/// Returns a text of `words` random words.
+/// Returns `words` random words, which form a text.
 fn text(random: &mut Random, words: u64) -> Vec<String> {
     (0..words).map(|_| format!("w{:x}", random.next() % 50_000)).collect()
 }
 
-/// Returns a text with up to `edits` words replaced.
+/// Returns a copy of a text's words, in which up to `edits` words are replaced by new words.
 fn edited(random: &mut Random, words: &[String], edits: u64) -> Vec<String> {
     let mut words = words.to_vec();
     for _ in 0..edits {
@@ -48,7 +48,7 @@ fn similarity(a: &str, b: &str) -> f64 {
     jaccard(&profile.feature_set(a), &profile.feature_set(b))
 }
 
-/// Returns an edited copy of one of `others`, or a new text. Lengths vary.
+/// Returns an edited copy of a random text in `others`, or a new text of random length.
 fn some_text(random: &mut Random, others: &[(u64, String)]) -> String {
     let words = match others.len() as u64 {
         some @ 1.. if !random.next().is_multiple_of(3) => {
@@ -65,7 +65,8 @@ fn some_text(random: &mut Random, others: &[(u64, String)]) -> String {
     words.join(" ")
 }
 
-/// With texts, every reported document is similar, and similar documents are found with the probability of the recall.
+/// In a store that keeps texts, every document that is reported as similar really is similar, and at least 97% of the similar
+/// documents are found.
 #[test]
 fn stored_texts_decide_as_the_plain_loop() {
     let folder = tempfile::tempdir().unwrap();
@@ -115,7 +116,8 @@ fn stored_texts_decide_as_the_plain_loop() {
     }
 }
 
-/// A store trains a compression dictionary on its first texts. Texts that were compressed before or after the training can be read.
+/// A store trains a compression dictionary on its first texts. All texts can be read, whether they were compressed before or
+/// after the training.
 #[test]
 fn texts_come_back_whatever_they_were_compressed_with() {
     let folder = tempfile::tempdir().unwrap();
@@ -167,7 +169,7 @@ fn long_texts_are_found_as_often_as_is_promised() {
 }
 
 #[test]
-fn what_was_removed_is_found_no_more() {
+fn removed_documents_are_not_found() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pages");
     let mut random = Random(3);
@@ -268,7 +270,7 @@ fn stored_documents_are_checked() {
     assert!(error.contains("`similar 0.8 recall x`"), "{error}");
 }
 
-/// Returns a short text, and two long texts that are similar.
+/// Returns the texts of the golden stores: a short text, and two long texts that are similar to each other.
 fn golden_texts() -> [String; 3] {
     let mut random = Random(5);
     let long = text(&mut random, 300);
@@ -276,7 +278,7 @@ fn golden_texts() -> [String; 3] {
     ["To be, or not to be, that is the question".to_owned(), long.join(" "), copy.join(" ")]
 }
 
-/// Returns the path of a golden file.
+/// Returns the path of a golden file or store in `format-spec/golden`.
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../format-spec/golden").join(name)
 }
@@ -385,7 +387,8 @@ fn golden_stores_of_similar_texts() {
     }
 }
 
-/// Creates a golden store. Returns the similarity of its last two documents, estimated from their signatures.
+/// Creates a store with the same content as a golden store. Returns the similarity of its last two documents, estimated from their
+/// signatures.
 fn make_golden(path: &Path, settings: SimilarSettings) -> SimilarityEstimate {
     let options = StoreOptions { plan: Some(PlanChoice::Auto), compaction: false, ..StoreOptions::default() };
     // The profile of stores that were created before the option `segmented` existed.
@@ -406,7 +409,8 @@ fn make_golden(path: &Path, settings: SimilarSettings) -> SimilarityEstimate {
     long.estimate(&copied)
 }
 
-/// Page templates of about 20 words, with the same content in several languages. Pages of a template differ only in names.
+/// Page templates of about 20 words, with the same content in several languages. Pages of the same template differ only in the
+/// names that replace `{a}` and `{b}`.
 const TEMPLATES: [(&str, &str); 8] = [
     (
         "English",

@@ -1,31 +1,32 @@
-//! HTML elements and attributes.
+//! Tables of the elements and attributes of the HTML standard, with look-up by name.
 
 use crate::splitmix::GOLDEN_GAMMA;
 
-/// The effect of an element's tags on the extracted text.
+/// Kind of an HTML element. The kind decides whether the element's tags break lines in the extracted text, and whether its content
+/// belongs to the text and to the main text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ElementKind {
-    /// `script` and `style`, whose content is not text.
+    /// `script` and `style`: elements whose content is not text.
     Code,
-    /// Adds no space or line break to the text: a word may continue across the element's tags.
+    /// Elements whose tags add no space or line break to the text, such as `b`: a word may continue across the tags.
     Inline,
-    /// Hidden in most browsers, or graphical. The content is text, but not main text.
+    /// `svg`, and elements that most browsers hide, such as `noscript`. Their content is text, but not main text.
     Hidden,
-    /// Navigation, side notes and controls around the main text.
+    /// Elements around the main text: navigation, side notes and form controls.
     Boilerplate,
     /// `header` and `footer`: main text inside of an `article` or `main`, boilerplate elsewhere.
     HeaderFooter,
-    /// `article` and `main`, which contain main text.
+    /// `article` and `main`: elements that contain the main text.
     Main,
-    /// Breaks lines, and may contain any other element.
+    /// Elements whose tags break lines, and that may contain any other element, such as `div`.
     Container,
-    /// Breaks lines. The end tag is often missing.
+    /// Elements whose tags break lines, and whose end tag is often missing, such as `p`.
     Block,
-    /// Breaks a line, and has no content.
+    /// `br` and `hr`: elements that break a line and have no content.
     LineBreak,
 }
 
-/// All elements of the HTML standard, obsolete ones included, by the effect of their tags.
+/// All elements of the HTML standard, obsolete ones included, grouped by their kind.
 const GROUPS: &[(ElementKind, &[&str])] = &[
     (ElementKind::Code, &["script", "style"]),
     (
@@ -75,7 +76,7 @@ const ELEMENT_COUNT: usize = {
     count
 };
 
-/// All elements, each with the effect of its tags.
+/// The names of all elements in [`GROUPS`], each with its kind. Other code identifies an element by its index in this array.
 pub(super) const ELEMENTS: &[(&str, ElementKind); ELEMENT_COUNT] = &{
     let mut elements = [("", ElementKind::Inline); ELEMENT_COUNT];
     let (mut at, mut group) = (0, 0);
@@ -92,7 +93,7 @@ pub(super) const ELEMENTS: &[(&str, ElementKind); ELEMENT_COUNT] = &{
     elements
 };
 
-/// Attributes that need no value, in alphabetical order.
+/// HTML attributes that need no value, in alphabetical order.
 const BOOLEAN_ATTRIBUTES: &[&str] = &[
     "allowfullscreen", "async", "autofocus", "autoplay", "checked", "compact", "controls", "declare",
     "default", "defer", "disabled", "download", "formnovalidate", "hidden", "inert", "ismap", "itemscope",
@@ -101,7 +102,7 @@ const BOOLEAN_ATTRIBUTES: &[&str] = &[
 ];
 
 /// Attributes of the HTML standard that have a value, obsolete ones included, in alphabetical order. Attributes that begin with
-/// `aria-`, `data-` or `on` are not listed.
+/// `aria-`, `data-` or `on` are not listed, because [`is_attribute`] accepts them all.
 const ATTRIBUTES: &[&str] = &[
     "abbr", "accept", "accept-charset", "accesskey", "action", "align", "alink", "allow", "alt", "archive",
     "as", "autocapitalize", "autocomplete", "axis", "background", "bgcolor", "border", "bordercolor",
@@ -124,7 +125,7 @@ const ATTRIBUTES: &[&str] = &[
 /// Length in bytes of the longest element names, `blockquote` and `figcaption`.
 const NAME_MAX: usize = 10;
 
-/// The names of [`ELEMENTS`], in the same order, as [integers](name_number), which compare faster than strings.
+/// For each element in [`ELEMENTS`], its name as an integer, computed by [`name_number`]. Integers compare faster than strings.
 static NAME_NUMBERS: [u128; ELEMENT_COUNT] = {
     let mut names = [0; ELEMENT_COUNT];
     let mut at = 0;
@@ -135,7 +136,7 @@ static NAME_NUMBERS: [u128; ELEMENT_COUNT] = {
     names
 };
 
-/// A hash table with open addressing, from names to indices in [`ELEMENTS`]. A free slot is [`FREE_SLOT`].
+/// A hash table with open addressing. It maps the name of an element to its index in [`ELEMENTS`]. A free slot is [`FREE_SLOT`].
 static SLOTS: [u8; 1 << SLOT_BITS] = {
     let mut slots = [FREE_SLOT; 1 << SLOT_BITS];
     let mut at = 0;
@@ -152,13 +153,14 @@ static SLOTS: [u8; 1 << SLOT_BITS] = {
 const SLOT_BITS: u32 = 9;
 const FREE_SLOT: u8 = u8::MAX;
 
-/// Returns the slot of [`SLOTS`] at which the search for a name starts. `number` is the name's [number](name_number).
+/// Returns the slot of [`SLOTS`] at which the search for an element's name starts. `number` is the name as an integer, computed by
+/// [`name_number`].
 const fn first_slot(number: u128) -> usize {
     let folded = number as u64 ^ ((number >> 64) as u64).rotate_left(48);
     (folded.wrapping_mul(GOLDEN_GAMMA) >> (u64::BITS - SLOT_BITS)) as usize
 }
 
-/// Converts a name of at most 16 bytes to lower case, and returns its bytes as a big-endian integer (its number).
+/// Converts the name of an element, of at most 16 bytes, to lower case, and returns its bytes as a big-endian integer.
 const fn name_number(name: &[u8]) -> u128 {
     let (mut number, mut at) = (0, 0);
     while at < name.len() {
@@ -168,7 +170,7 @@ const fn name_number(name: &[u8]) -> u128 {
     number
 }
 
-/// Returns the index in [`ELEMENTS`] of the element with this name, ignoring case.
+/// Returns the index in [`ELEMENTS`] of the element with this name in any letter case, or `None` for an unknown element.
 pub(super) fn element_index(name: &[u8]) -> Option<usize> {
     if name.len() > NAME_MAX {
         return None;
@@ -184,12 +186,12 @@ pub(super) fn element_index(name: &[u8]) -> Option<usize> {
     }
 }
 
-/// Whether an attribute needs no value. `name` is in lower case.
+/// Whether the HTML attribute with this name needs no value. `name` must be in lower case.
 pub(super) fn is_boolean_attribute(name: &str) -> bool {
     BOOLEAN_ATTRIBUTES.binary_search(&name).is_ok()
 }
 
-/// Whether the HTML standard defines an attribute. `name` is in lower case.
+/// Whether the HTML standard defines an attribute with this name. `name` must be in lower case.
 pub(super) fn is_attribute(name: &str) -> bool {
     ["aria-", "data-", "on"].iter().any(|start| name.starts_with(start))
         || ATTRIBUTES.binary_search(&name).is_ok()

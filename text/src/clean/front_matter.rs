@@ -1,15 +1,15 @@
 //! YAML front matter at the beginning of a text.
 
-/// Maximum number of lines in front matter after its first line `---`.
+/// Maximum number of lines in front matter after its first line, which is `---`.
 const LINES_MAX: usize = 200;
 /// Maximum size of front matter in bytes.
 const BYTES_MAX: usize = 16 << 10;
 
-/// Splits a text into its YAML front matter and the text after it.
+/// Splits a text into its YAML front matter, which is empty if there is none, and the rest of the text.
 ///
 /// Front matter starts with a line `---` and ends with the next line `---` or `...`. Each line between them is a `key:`, a list
-/// item, an indented line, a comment or empty. If another line occurs, or front matter would exceed 200 lines or 16 KiB, the
-/// first line is a thematic break of Markdown, and the text has no front matter.
+/// item, an indented line, a comment or empty. If any other line occurs, or the front matter would exceed 200 lines or 16 KiB, the
+/// text has no front matter: its first line `---` is a thematic break of Markdown.
 pub(super) fn split(text: &str) -> (&str, &str) {
     let bytes = text.as_bytes();
     if !bytes.starts_with(b"---") {
@@ -34,7 +34,7 @@ pub(super) fn split(text: &str) -> (&str, &str) {
     ("", text)
 }
 
-/// Returns the end of the line that starts at `start`, after its line feed.
+/// Returns the offset after the line that starts at offset `start`. The line includes its line feed.
 fn line_end(bytes: &[u8], start: usize) -> usize {
     memchr::memchr(b'\n', &bytes[start..]).map_or(bytes.len(), |length| start + length + 1)
 }

@@ -7,7 +7,7 @@ use html5gum::{Span, Tokenizer};
 
 use crate::clean::elements::{ELEMENTS, ElementKind, element_index};
 
-/// Appends the text of an HTML document or fragment.
+/// Extracts the text of an HTML document or fragment, and appends it to `text`.
 ///
 /// Character references are decoded. Elements that break lines leave line breaks; other tags and comments leave nothing. The
 /// content of `script` and `style` is omitted.
@@ -20,8 +20,8 @@ use crate::clean::elements::{ELEMENTS, ElementKind, element_index};
 ///
 /// A `form` itself stays, because some sites put whole pages into a form.
 ///
-/// Tags are found by the WHATWG's tokenizer (HTML, section 13.2.5). No tree is built: an end tag also closes all elements that
-/// were opened inside its element.
+/// Tags are found by the tokenizer of the WHATWG's HTML standard (section 13.2.5). No tree is built. Instead, an end tag closes the
+/// last open element of its name, and all elements that were opened inside this element.
 pub(super) fn push(html: &str, main_only: bool, text: &mut String) {
     let mut reader = HtmlReader::new(main_only, text);
     let mut emitter = CallbackEmitter::new(|event: CallbackEvent<'_>, _: Span<()>| -> Option<Infallible> {
@@ -42,13 +42,16 @@ const BOILERPLATE_ROLES: &[&[u8]] = &[
 struct HtmlReader<'a> {
     main_only: bool,
     text: &'a mut String,
-    /// Stack of the open elements that may contain others. For each, its index in `ELEMENTS`, and whether its content is omitted.
+    /// Stack of the open elements that may contain other elements: for each open element, its index in [`ELEMENTS`], and whether
+    /// its content is omitted.
     open: Vec<(usize, bool)>,
     /// Number of elements in `open` whose content is omitted.
     omitted_count: usize,
-    /// Number of times each element occurs in `open`. So an end tag without a start tag needs no search of `open`.
+    /// For each element in [`ELEMENTS`], how often it occurs in `open`. The count shows that an end tag has no start tag, without a
+    /// search of `open`.
     times_open: [u32; ELEMENTS.len()],
-    /// Element of the start tag that is being read, as an index in `ELEMENTS`.
+    /// Element of the start tag that is being read, as an index in [`ELEMENTS`]. `None` between start tags, and for an unknown
+    /// element.
     start: Option<usize>,
     is_role_attribute: bool,
     has_boilerplate_role: bool,
@@ -139,7 +142,8 @@ impl<'a> HtmlReader<'a> {
         (0..ELEMENTS.len()).any(|i| ELEMENTS[i].1 == ElementKind::Main && self.times_open[i] > 0)
     }
 
-    /// Appends one line break for a [`ElementKind::LineBreak`], and an empty line for other elements that break lines.
+    /// Appends the line breaks for a tag of an element of this kind: one for [`ElementKind::LineBreak`], two for other kinds that
+    /// break lines, none for the others and in omitted content.
     fn break_line(&mut self, kind: ElementKind) {
         if self.omitted_count == 0
             && !matches!(kind, ElementKind::Code | ElementKind::Hidden | ElementKind::Inline)
@@ -204,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_around_the_main_text() {
+    fn navigation_headers_and_footers_are_not_main_text() {
         let page = "<header>Site</header><nav><ul><li>Home<li><p>Up</ul></nav><main><header><h1>Title</h1></header>\
             <p>Text<aside>Advert</aside> goes on<form><label>Name</label><select><option>x</select>on</form>\
             <div role=navigation>Next<div>page</div></div><footer>Author</footer></main><footer>(c)</footer>";
@@ -229,7 +233,7 @@ mod tests {
         }
     }
 
-    /// A fragment of a document, and the text of the fragment.
+    /// Generates a fragment of an HTML document, together with the text that should be extracted from it.
     fn piece() -> impl Strategy<Value = (String, String)> {
         let leaf = "[a-z]{1,5}|[中文]{1,3}|[<>&\"]{1,2}".prop_map(|text: String| {
             let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");

@@ -2,9 +2,10 @@
 
 use crate::clean::tags::prefix_length;
 
-/// Maximum number of backquotes that enclose a code span. The limit keeps the search linear in the text.
+/// Maximum number of backquotes at each end of a code span. With this limit, the search for code spans takes time linear in the
+/// text.
 const BACKQUOTES_MAX: usize = 32;
-/// Maximum nesting depth of parentheses in a link target.
+/// Maximum nesting depth of parentheses in the address of a link.
 const TARGET_DEPTH_MAX: usize = 32;
 
 /// The opening line of a fenced code block.
@@ -14,12 +15,13 @@ pub(super) struct Fence {
     marker: u8,
     /// Length of the fence in marker characters, at least 3.
     length: usize,
-    /// Offset in bytes of the info string, which names the language, in the line.
+    /// Offset in the line, in bytes, of the info string: the text after the fence, such as the code's language.
     pub(super) info: usize,
 }
 
 impl Fence {
-    /// Parses a line that opens a fenced code block, also inside block quotes and lists. `None` for any other line.
+    /// Parses a line that opens a fenced code block, also inside block quotes and lists. Returns `None` for any other line.
+    /// `list_indent` is the indentation of the current list item's content, in spaces.
     pub(super) fn parse(line: &str, list_indent: usize) -> Option<Fence> {
         let start = container_prefix_length(line);
         let bytes = &line.as_bytes()[start..];
@@ -48,7 +50,7 @@ impl Fence {
     }
 }
 
-/// Returns the length in bytes of the beginning of a line that consists of block quote markers and list markers.
+/// Returns the length in bytes of the block quote markers and list markers at the beginning of a line.
 fn container_prefix_length(line: &str) -> usize {
     let bytes = line.as_bytes();
     let mut length = 0;
@@ -96,10 +98,10 @@ pub(super) fn list_indent(line: &str, around: usize) -> usize {
     }
 }
 
-/// Finds code spans, in time linear in the text.
+/// Finds code spans of Markdown, in time linear in the length of a text, because it remembers which searches found nothing.
 pub(super) struct CodeSpans {
-    /// For each length of a run of backquotes, the paragraph that is known to contain no further run of this length; 0 if no
-    /// paragraph is known.
+    /// For each n, the identifier of the last paragraph in which a search found no closing run of exactly n backquotes. The rest of
+    /// this paragraph is not searched for such a run again. 0 if no search was in vain.
     exhausted_in: [usize; BACKQUOTES_MAX + 1],
 }
 
@@ -112,8 +114,7 @@ impl CodeSpans {
     /// open, including all its backquotes, then the number of opening backquotes. The first is `None` if no equally long run of
     /// backquotes in the paragraph closes the span.
     ///
-    /// The paragraph ends after the first `end` bytes of the text. `paragraph` is a number that identifies the paragraph; it is at
-    /// least 1.
+    /// The paragraph ends after the first `end` bytes of the text. `paragraph` is an identifier of the paragraph, at least 1.
     pub(super) fn length(&mut self, text: &str, end: usize, paragraph: usize) -> (Option<usize>, usize) {
         let bytes = &text.as_bytes()[..end];
         let opening = prefix_length(bytes, |b| b == b'`');
@@ -139,7 +140,7 @@ impl CodeSpans {
 pub(super) struct Brackets {
     /// For each open bracket, whether it begins an image.
     are_images: Vec<bool>,
-    /// The first `inactive` open brackets begin no link: they enclose a link, and a link must not contain a link.
+    /// Number of open brackets, counted from the outermost, that cannot begin a link because they already enclose a link.
     inactive: usize,
 }
 
@@ -153,8 +154,9 @@ impl Brackets {
         self.are_images.push(is_image);
     }
 
-    /// Closes the innermost open bracket. `text` is the rest of the paragraph after the closing `]`. If the bracket encloses the
-    /// text of an inline link or image, returns the length in bytes of the link target, which follows the `]`.
+    /// Closes the innermost open bracket. `text` is the rest of the paragraph after the closing `]`. If the brackets enclose the
+    /// text of an inline link or image, returns the length in bytes of the link target, which follows the `]`. Otherwise returns
+    /// `None`.
     pub(super) fn close(&mut self, text: &str) -> Option<usize> {
         let is_image = self.are_images.pop()?;
         let depth = self.are_images.len();
@@ -168,7 +170,7 @@ impl Brackets {
     }
 }
 
-/// Returns the length in bytes of the link target, `(address "title")`, at the beginning of a text.
+/// Returns the length in bytes of the link target, `(address "title")`, at the beginning of a text, or `None` if there is none.
 fn target_length(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     if bytes.first() != Some(&b'(') {

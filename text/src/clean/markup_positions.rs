@@ -1,8 +1,8 @@
-//! Bit mask of the bytes that may begin markup.
+//! Bit mask of the bytes in a text that may begin or end markup, or end a line.
 
 use simstore::simd::{Kernel, dispatch};
 
-/// Bytes of text for each 64-bit word of [`MarkupPositions`].
+/// Number of bytes of a text that one 64-bit word of [`MarkupPositions`] covers, one bit for each byte.
 const BLOCK: usize = 64;
 
 /// The positions of all line feeds and the characters `\`, `` ` ``, `[`, `]`, `<` and `&` in a text, as one bit for each byte.
@@ -12,7 +12,7 @@ pub(super) struct MarkupPositions {
 }
 
 impl MarkupPositions {
-    /// Replaces the positions with the positions in `text`.
+    /// Stores the positions in `text`, and discards the positions in the previous text.
     pub(super) fn find(&mut self, text: &str) {
         self.blocks.clear();
         dispatch(FindMarkup { bytes: text.as_bytes(), blocks: &mut self.blocks });

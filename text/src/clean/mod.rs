@@ -1,4 +1,4 @@
-//! Cleaning of a text before tokenization: front matter, markup, normalisation.
+//! Cleaning of a text before tokenization: removal of front matter and markup, and normalisation of characters.
 
 use std::borrow::Cow;
 
@@ -36,14 +36,14 @@ pub(crate) struct Cleaning {
 /// The kind of markup that cleaning removes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Markup {
-    /// None: markup is kept as text.
+    /// No markup is removed.
     #[default]
     Keep,
-    /// Any text: HTML tags and Markdown, if present.
+    /// HTML and Markdown markup is removed from any text in which it occurs.
     PlainText,
-    /// HTML: the text is always read as HTML.
+    /// The text is always read as HTML, and its markup is removed.
     HtmlText,
-    /// HTML without boilerplate, such as navigation.
+    /// Like `HtmlText`, but boilerplate such as navigation is removed too.
     MainText,
 }
 
@@ -58,7 +58,8 @@ pub(crate) struct CleaningBuffers {
 /// A cleaned text, with a count of the words that cleaning dropped.
 pub(crate) struct CleanedText<'a> {
     pub(crate) text: Cow<'a, str>,
-    /// Number of words dropped with markup. Front matter and link addresses do not count. 0 for HTML.
+    /// Number of words that were dropped as part of markup. Words of front matter and link addresses do not count. Always 0 if the
+    /// text is an HTML document or fragment.
     dropped_words: usize,
 }
 
@@ -68,7 +69,8 @@ impl<'a> CleanedText<'a> {
         CleanedText { text: text.into(), dropped_words: 0 }
     }
 
-    /// Whether cleaning dropped more words than it left. Always false for HTML; front matter does not count.
+    /// Whether cleaning dropped more words than it left. Words of front matter do not count. Always false if the text is an HTML
+    /// document or fragment.
     pub(crate) fn has_lost_most_words(&self) -> bool {
         self.dropped_words > count_words_up_to(&self.text, self.dropped_words)
     }
@@ -117,8 +119,8 @@ impl Cleaning {
         CleanedText { text: self.convert_characters(normal.as_str().into()), dropped_words: 0 }
     }
 
-    /// Applies all cleaning steps that follow the removal of markup. They are also applied to dictionary words and stop words, so
-    /// that these match cleaned texts.
+    /// Applies all cleaning steps that follow the removal of markup. The same steps are applied to dictionary words and stop words,
+    /// so that these match cleaned texts.
     pub(crate) fn normalise<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.convert_characters(self.normaliser().normalise(text))
     }
@@ -131,8 +133,8 @@ impl Cleaning {
         }
     }
 
-    /// Applies the cleaning steps that follow normalisation, if the profile has them: converts Chinese to simplified characters,
-    /// keeps only Han characters, removes digits.
+    /// Applies the last cleaning steps, each only if its option is set: converts Chinese to simplified characters, keeps only Han
+    /// characters, removes digits.
     fn convert_characters<'a>(&self, mut text: Cow<'a, str>) -> Cow<'a, str> {
         if self.simplified
             && let Cow::Owned(simplified) = simplify::simplify(&text)
@@ -149,8 +151,8 @@ impl Cleaning {
     }
 }
 
-/// Returns the number of words in a dropped piece, without link addresses and the names of elements and attributes. Attribute
-/// values of one word, such as classes, do not count.
+/// Returns the number of words in a piece of text that cleaning dropped for the reason `rule`. Words of front matter and link
+/// addresses do not count. In a tag, only the words of quoted attribute values that contain a space count.
 fn count_dropped(rule: DropReason, piece: &str) -> usize {
     match rule {
         DropReason::FrontMatter => 0,
@@ -168,7 +170,7 @@ fn count_words(text: &str) -> usize {
     count_words_up_to(text, usize::MAX)
 }
 
-/// Returns the smaller of `most` and the [number of words](count_words).
+/// Returns the smaller of `most` and the number of words, as [`count_words`] counts them.
 fn count_words_up_to(text: &str, most: usize) -> usize {
     let mut before = false;
     let starts = |byte: u8| {

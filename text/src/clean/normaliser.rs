@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use unicode_normalization::UnicodeNormalization;
 
-/// Normalises texts by the steps that are switched on.
+/// Normalises the characters of texts. Each field switches one step on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Normaliser {
     /// Whether invisible characters are removed and typographic apostrophes become `'`.
@@ -37,7 +37,7 @@ impl Normaliser {
         }
     }
 
-    /// Appends the normalised text character by character. This is the definition that [`Normaliser::push_by_runs`] must equal.
+    /// Appends the normalised text character by character. The result defines what [`Normaliser::push_by_runs`] must append.
     fn push_by_characters(self, text: &str, normal: &mut String) {
         let characters = text
             .chars()
@@ -50,8 +50,8 @@ impl Normaliser {
         }
     }
 
-    /// Equals [`Normaliser::push_by_characters`] with NFKC and lower case, but is faster: runs of ASCII characters and of
-    /// [stable](is_stable) characters need no look-up in Unicode tables.
+    /// Appends the same text as [`Normaliser::push_by_characters`] with NFKC and lower case, but is faster: runs of ASCII
+    /// characters and of [stable](is_stable) characters need no look-up in Unicode tables.
     fn push_by_runs(self, text: &str, normal: &mut String) {
         let mut rest = text;
         loop {
@@ -84,7 +84,7 @@ impl Normaliser {
         self.push_stable(rest, normal);
     }
 
-    /// Appends stable characters in lower case.
+    /// Appends [stable](is_stable) characters in lower case. With `plain_punctuation`, typographic apostrophes become `'`.
     fn push_stable(self, stable: &str, normal: &mut String) {
         // Only some characters of two bytes, and some from U+2000 to U+2FFF, change.
         let may_change = |byte: u8| (0xc2..=0xdf).contains(&byte) || byte == 0xe2;

@@ -7,7 +7,8 @@ use crate::clean::markup_positions::MarkupPositions;
 use crate::clean::tags::Tag;
 use crate::clean::{html, references, tags};
 
-/// Appends a text without its markup and returns `true`. If the text contains no markup, appends nothing and returns `false`.
+/// Appends `text` without its markup to `plain`, and returns `true`. If the text contains no markup, appends nothing and returns
+/// `false`.
 ///
 /// An HTML document, which begins with its document type or its `html` tag, is read as HTML. In any other text, markup is:
 ///
@@ -59,7 +60,7 @@ fn may_hold_markup(text: &str) -> bool {
             .any(|at| [&b"]("[..], b"```", b"~~~"].iter().any(|start| bytes[at..].starts_with(start)))
 }
 
-/// Whether a line that starts with this byte cannot have markup at its start: the byte is an ASCII letter or not ASCII.
+/// Whether a line cannot start with markup because of its first byte, `byte`: an ASCII letter, or a byte outside ASCII.
 fn begins_text(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte >= 0x80
 }
@@ -71,7 +72,7 @@ enum HtmlBlock {
     Comment,
     /// An element such as `pre`. The block ends with the line that contains the end tag.
     EndTag,
-    /// Any other block. It ends before an empty line.
+    /// Any other block. The block ends before the next empty line.
     EmptyLine,
 }
 
@@ -81,18 +82,19 @@ struct MarkupScanner<'a, 'd, F> {
     plain: &'d mut String,
     brackets: Brackets,
     code_spans: CodeSpans,
-    /// Cache of [`paragraph_end`](Self::paragraph_end): end of the last paragraph whose end was searched, as an offset in bytes.
-    /// If it is not after the current position, the end of the current paragraph is not yet known.
+    /// Last result of [`paragraph_end`](Self::paragraph_end), an offset in bytes. The result is still valid as long as the
+    /// scanner's position is before it.
     paragraph_end: usize,
     /// Whether the next line begins a paragraph.
     is_paragraph_start: bool,
-    /// The HTML block around the current line. An HTML block contains no links and no code spans.
+    /// The HTML block that contains the current line, if any. In an HTML block, links and code spans of Markdown are not
+    /// recognised.
     html_block: Option<HtmlBlock>,
     /// Indentation of the content of the current list item, in spaces.
     list_indent: usize,
     /// Whether the rest of the text is known to contain no `-->`. Without this flag, repeated searches take quadratic time.
     has_no_comment_end: bool,
-    /// Whether the rest of the text is known to contain no end tag, for `script` and for `style`.
+    /// Whether the rest of the text is known to contain no end tag of `script` (index 0) or of `style` (index 1).
     has_no_code_end: [bool; 2],
     dropped: &'d mut F,
 }
@@ -132,13 +134,13 @@ impl<'a, F: FnMut(DropReason, &'a str)> MarkupScanner<'a, '_, F> {
         }
     }
 
-    /// Appends the `length` bytes of the text at offset `at` unchanged. Returns `length`.
+    /// Appends `length` bytes of the text unchanged, from offset `at` on. Returns `length`.
     fn copy(&mut self, at: usize, length: usize) -> usize {
         self.plain.push_str(&self.text[at..at + length]);
         length
     }
 
-    /// Ends the paragraph at the empty line that starts at `at`. Returns `at`.
+    /// Ends the paragraph at the empty line that starts at offset `at`. Returns `at`, because scanning continues there.
     fn end_paragraph(&mut self, at: usize) -> usize {
         self.brackets.clear();
         self.html_block = self.html_block.filter(|&end| end == HtmlBlock::EndTag);
@@ -146,7 +148,7 @@ impl<'a, F: FnMut(DropReason, &'a str)> MarkupScanner<'a, '_, F> {
         at
     }
 
-    /// Updates the state for a line without markup at its start. `indent` is the line's indentation in bytes.
+    /// Updates the scanner for a new line without markup at its start. `indent` is the line's indentation in bytes.
     fn start_plain_line(&mut self, indent: usize) {
         self.is_paragraph_start = false;
         if indent < self.list_indent {
@@ -155,7 +157,7 @@ impl<'a, F: FnMut(DropReason, &'a str)> MarkupScanner<'a, '_, F> {
         self.html_block = self.html_block.filter(|&end| end != HtmlBlock::Comment);
     }
 
-    /// Appends code unchanged, except that character references are decoded. Returns `length`.
+    /// Appends `length` bytes of code, from offset `start` on, with decoded character references. Returns `length`.
     fn copy_code(&mut self, start: usize, length: usize) -> usize {
         let (mut at, end) = (start, start + length);
         while let Some(distance) = memchr::memchr(b'&', &self.text.as_bytes()[at..end]) {
@@ -170,7 +172,8 @@ impl<'a, F: FnMut(DropReason, &'a str)> MarkupScanner<'a, '_, F> {
         length
     }
 
-    /// Handles markup at the start of a line, such as a code fence. Returns the position at which scanning continues.
+    /// Handles markup at the start of the line at offset `at`, such as a code fence. Returns the offset at which scanning
+    /// continues.
     fn start_line(&mut self, at: usize) -> usize {
         let rest = &self.text[at..];
         let indent = tags::prefix_length(rest.as_bytes(), |b| b == b' ' || b == b'\t');
@@ -218,7 +221,7 @@ impl<'a, F: FnMut(DropReason, &'a str)> MarkupScanner<'a, '_, F> {
         after + length
     }
 
-    /// Returns the end of the paragraph that contains `at`.
+    /// Returns the offset of the end of the paragraph that contains the byte at offset `at`.
     fn paragraph_end(&mut self, at: usize) -> usize {
         if self.paragraph_end <= at {
             let bytes = self.text.as_bytes();
@@ -246,7 +249,8 @@ impl<'a, F: FnMut(DropReason, &'a str)> MarkupScanner<'a, '_, F> {
         Some(1 + target)
     }
 
-    /// Drops the tag or comment at a position. Returns the length of the dropped text in bytes, or `None` if `<` is text.
+    /// Drops the tag or comment that begins with the `<` at offset `at`, and the content of a `script` or `style` element. Returns
+    /// the length of the dropped text in bytes, or `None` if the `<` is not markup.
     fn tag(&mut self, at: usize) -> Option<usize> {
         let rest = &self.text[at..];
         if rest.starts_with("<!") {

@@ -5,11 +5,11 @@ use std::convert::Infallible;
 use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
 use html5gum::{Span, Tokenizer};
 
-/// Length of the longest name, `CounterClockwiseContourIntegral`, in bytes.
+/// Length in bytes of the longest name of a character reference, `CounterClockwiseContourIntegral`.
 const NAME_MAX: usize = 31;
 
-/// Decodes the character reference at the beginning of a text. Appends the characters, and returns the reference's length in
-/// bytes.
+/// Decodes the character reference at the beginning of a text. Appends its characters to `decoded`, and returns the length of the
+/// reference in bytes.
 ///
 /// Returns `None` if the text begins with no reference. As in CommonMark, and unlike in HTML, a reference must end with a
 /// semicolon: `?a=1&copy=2` is text.
@@ -34,7 +34,8 @@ pub(super) fn decode(text: &str, decoded: &mut String) -> Option<usize> {
     Some(end + 1)
 }
 
-/// Appends the characters of a named reference; `None` if HTML does not define the name.
+/// Appends the characters of a named reference, or returns `None` if HTML does not define the name. `reference` is the name with
+/// `&` and `;`.
 fn push_named(name: &str, reference: &str, decoded: &mut String) -> Option<()> {
     if !name.as_bytes()[0].is_ascii_alphabetic() {
         return None;
@@ -49,7 +50,8 @@ fn push_named(name: &str, reference: &str, decoded: &mut String) -> Option<()> {
     Some(())
 }
 
-/// Returns the character of a numeric reference; `None` if `digits` are malformed.
+/// Returns the character of a numeric reference, or `None` if its digits are malformed. `reference` is the whole reference;
+/// `digits` is its part after `#`, such as `233` or `xe9`.
 fn decode_number(digits: &str, reference: &str) -> Option<char> {
     let number = match digits.strip_prefix(['x', 'X']) {
         Some(hex) if hex.bytes().all(|b| b.is_ascii_hexdigit()) => u32::from_str_radix(hex, 16),

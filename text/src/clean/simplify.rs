@@ -10,19 +10,19 @@ use ferrous_opencc::config::BuiltinConfig;
 static OPENCC: LazyLock<OpenCC> =
     LazyLock::new(|| OpenCC::from_config(BuiltinConfig::T2s).expect("the tables are part of the crate"));
 
-/// Code points covered by [`MAY_CHANGE`].
+/// Code points of the characters that have an entry in [`MAY_CHANGE`].
 const TABLE_RANGE: std::ops::Range<u32> = 0x3400..0xa000;
-/// For each character of [`TABLE_RANGE`], whether a text with this character may need conversion. That is so if OpenCC converts
-/// the character alone, or if it is one of [`PHRASE_ONLY`]. Filling the table takes some milliseconds, once.
+/// For each character of [`TABLE_RANGE`], whether OpenCC may change a text because of this character: OpenCC converts the character
+/// alone, or the character is one of [`PHRASE_ONLY`]. The table is filled on first use, in some milliseconds.
 static MAY_CHANGE: LazyLock<Vec<bool>> = LazyLock::new(|| {
     let changes = |c: char| OPENCC.convert(c.encode_utf8(&mut [0; 4])) != String::from(c);
     let may_change = |c: char| PHRASE_ONLY.contains(&c) || changes(c);
     TABLE_RANGE.map(|c| char::from_u32(c).is_some_and(may_change)).collect()
 });
-/// Characters that OpenCC keeps when they are alone, but converts in some phrases. They are complete in this sense: if OpenCC
-/// converts a phrase, the phrase contains one of them or a character that OpenCC converts alone.
+/// Characters that OpenCC keeps when they are alone, but converts in some phrases. Every phrase that OpenCC converts contains one
+/// of these characters, or a character that OpenCC converts alone.
 const PHRASE_ONLY: [char; 6] = ['沈', '牴', '瞭', '藉', '衹', '覆'];
-/// Smallest first byte, in UTF-8, of the characters from U+3000 on.
+/// First UTF-8 byte of U+3000. A text whose bytes are all smaller than this byte contains no Han characters.
 const FIRST_BYTE: u8 = 0xe3;
 
 /// Replaces traditional characters and phrases with their simplified forms, as OpenCC does with its configuration `t2s`.
@@ -46,7 +46,8 @@ fn is_han(c: char) -> bool {
     c >= '\u{3400}' && (TABLE_RANGE.contains(&u32::from(c)) || c >= '\u{f900}')
 }
 
-/// Whether OpenCC may change a text. Returns true for any character from U+20000 on, since [`MAY_CHANGE`] does not cover these.
+/// Whether OpenCC may change a text, by [`MAY_CHANGE`]. Also true for a text with a character from U+20000 on, because the table
+/// does not cover these characters.
 fn may_change_text(text: &str) -> bool {
     let bytes = text.as_bytes();
     let has_first_byte = |chunk: &[u8]| chunk.iter().fold(0, |most, &byte| most.max(byte)) >= FIRST_BYTE;
@@ -90,7 +91,7 @@ mod tests {
         }
     }
 
-    /// Short phrases and single characters. OpenCC converts some of them.
+    /// Short phrases and single characters from which test texts are built. OpenCC converts some of them.
     const PHRASES: [&str; 16] = [
         "一目瞭然", "反反覆覆", "沈默", "牴牾", "以免藉口", "衹得", "彷徨", "有序", "乾坤", "漢", "𠁞", "中",
         "文", "a ", "，", "\u{f900}",

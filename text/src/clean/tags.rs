@@ -6,18 +6,19 @@
 
 use crate::clean::elements::{self, ELEMENTS, ElementKind};
 
-/// A start tag or end tag.
+/// A parsed start tag or end tag of an HTML element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tag {
     /// Index of the element in [`ELEMENTS`].
     pub(super) element: usize,
     pub(super) is_end: bool,
-    /// Length in bytes.
+    /// Length of the tag in bytes.
     pub(super) length: usize,
 }
 
 impl Tag {
-    /// Parses the tag at the beginning of a text, or returns `None`. The tag must end within the first `limit` bytes.
+    /// Parses the tag at the beginning of a text. Returns `None` if the text begins with no tag, or the tag does not end within the
+    /// first `limit` bytes.
     pub(super) fn parse(text: &str, limit: usize) -> Option<Tag> {
         let bytes = &text.as_bytes()[..limit];
         let is_end = bytes.get(1) == Some(&b'/');
@@ -51,8 +52,8 @@ impl Tag {
     }
 }
 
-/// Returns the length in bytes of the well-formed attribute at the beginning of a text. An attribute is well-formed if its name
-/// is known or its value is quoted.
+/// Returns the length in bytes of the well-formed attribute at the beginning of a text, or `None` if there is none. An attribute is
+/// well-formed if its name is known or its value is quoted.
 fn attribute_length(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let name = prefix_length(bytes, |b| b.is_ascii_alphanumeric() || b"_:.@#*()[]-".contains(&b));
@@ -96,7 +97,8 @@ pub(super) fn opens_block(line: &str) -> bool {
         || name_at_start(rest).is_some_and(|name| BLOCK_ELEMENTS.binary_search(&&*name).is_ok())
 }
 
-/// Whether a line that begins with `<` opens an HTML block of [`RAW_BLOCK_ELEMENTS`].
+/// Whether a line that begins with `<` opens an HTML block because it begins with the start tag of one of the
+/// [`RAW_BLOCK_ELEMENTS`].
 pub(super) fn opens_raw_block(line: &str) -> bool {
     name_at_start(&line[1..]).is_some_and(|name| RAW_BLOCK_ELEMENTS.contains(&&*name))
 }
@@ -130,8 +132,8 @@ pub(super) fn doctype_length(text: &str) -> Option<usize> {
     (rest.get(end) == Some(&b'>')).then_some(START.len() + end + 1)
 }
 
-/// Returns the number of bytes before the end tag of the `script` or `style` element called `name`. `text` begins after the
-/// element's start tag. `None` if the element has no end tag.
+/// Returns the length in bytes of the content of a `script` or `style` element, or `None` if it has no end tag. `name` is the name
+/// of the element. `text` begins after its start tag.
 pub(super) fn code_length(text: &str, name: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     memchr::memmem::find_iter(bytes, b"</").find(|&at| {
@@ -245,7 +247,7 @@ mod tests {
         }
     }
 
-    /// The tags that the WHATWG's tokenizer finds, as `name` or `/name`, each with its end offset.
+    /// Returns the tags that the WHATWG's tokenizer finds in `html`, as `name` or `/name`, each with the offset of its end.
     fn tokens(html: &str) -> Vec<(String, usize)> {
         let mut found = Vec::new();
         let mut name = String::new();
@@ -268,7 +270,7 @@ mod tests {
     }
 
     proptest! {
-        /// A parsed tag has the same name and end as the first tag of the WHATWG's tokenizer.
+        /// A tag parsed by [`Tag::parse`] has the same name and end as the first tag that the WHATWG's tokenizer finds.
         #[test]
         fn tags_are_those_of_the_tokenizer(
             rest in "(/)?(a|b|p|br|IMG|td|x)(( |\n)?(class|href|id|hidden|x|and)?( |=|='a'|=\"b>\"|=1|/|\"|')?){0,4}(/)?(>|<)?[a-z<>\"'/= ]{0,8}",

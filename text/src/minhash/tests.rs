@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The bands of a signature, computed directly from their definition.
+/// Returns the bands of a signature, computed directly from their definition.
 fn minhash_by_definition(members: &[u64]) -> [u64; BANDS] {
     let words = words_from_members(members);
     let mut bands = [0; BANDS];
@@ -52,16 +52,17 @@ proptest! {
     }
 }
 
-/// Measured statistics of the distances between the signatures of random pairs of sets. Each is divided by its value in the
-/// binomial distribution, so 1 means agreement: the mean distance, and the standard deviations of the distances of one band and
-/// of a whole signature.
+/// Measured Hamming distances between the signatures of random pairs of sets: the mean, the standard deviation for one band, and
+/// the standard deviation for a whole signature. Each statistic is divided by its value in the binomial distribution, so 1 means
+/// agreement.
 struct DistanceStatistics {
     mean: f64,
     band_deviation: f64,
     signature_deviation: f64,
 }
 
-/// Measures `trials` random pairs of sets: the first set has `a` members, the second `b`, and `both` members are in both sets.
+/// Measures the distances between the signatures of `trials` random pairs of sets. The first set of a pair has `a` members, the
+/// second set has `b` members, and `both` members are in both sets.
 fn distance_statistics(
     a: usize,
     b: usize,
@@ -95,7 +96,8 @@ fn distance_statistics(
     }
 }
 
-/// Sizes of two sets and of their intersection. Sets have equal or very different sizes, and similarities from 0 to 0.9.
+/// The pairs of sets to test, each as the size of the first set, of the second set and of their intersection. Some sizes are equal,
+/// some very different. The Jaccard similarities are from 0 to 0.9.
 const PAIRS: [(usize, usize, usize); 14] = [
     (1, 1, 0),
     (1, 2, 1),
@@ -113,8 +115,8 @@ const PAIRS: [(usize, usize, usize); 14] = [
     (10_000, 300, 300),
 ];
 
-/// A bit differs with probability (1 - J) / 2, where J is the Jaccard similarity. The standard deviations of the distances are
-/// those of independent bits, for a band and for a whole signature.
+/// In two signatures, a bit differs with probability (1 - J) / 2, where J is the Jaccard similarity. The distances of bands and of
+/// whole signatures have nearly the same standard deviations as those of independent bits.
 #[test]
 fn bits_differ_as_the_formula_says() {
     for (a, b, both) in PAIRS {
@@ -136,8 +138,8 @@ fn bits_differ_as_the_formula_says() {
     }
 }
 
-/// A variant that fails the test above: if a bit depends on the member alone, it is equal in all positions where this member has
-/// the minimum, and the standard deviations are too large.
+/// If a bit depended only on the member with the minimum hash, and not on the position, the standard deviations of the distances
+/// would be too large. The reason is that all positions with the same minimum member would have the same bit.
 #[test]
 fn a_bit_has_to_depend_on_the_position() {
     let from_members_alone = |members: &[u64]| {

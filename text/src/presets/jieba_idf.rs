@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use jieba_rs::{Jieba, KeywordExtract, KeywordExtractConfig, TfIdf};
 
-/// jieba's IDF table. jieba-rs gives access to it only through keyword extraction. With this configuration, every word is a
-/// keyword, and words missing from the table have weight 0.
+/// jieba's IDF table. jieba-rs gives access to the table only through keyword extraction. In this configuration of the extraction,
+/// every word is a keyword, and a word missing from the table has weight 0.
 static TABLE: LazyLock<TfIdf> = LazyLock::new(|| {
     let mut table = TfIdf::default();
     let config = KeywordExtractConfig::builder().set_stop_words(BTreeSet::new()).min_keyword_length(1);
@@ -17,10 +17,11 @@ static TABLE: LazyLock<TfIdf> = LazyLock::new(|| {
     table
 });
 
-/// Length in bytes of the longest word in the table. Segmenting a much longer word takes quadratic time.
+/// Length in bytes of the longest word in the table. Longer words are not looked up, because the look-up segments the word, which
+/// takes time quadratic in its length.
 const WORD_BYTES_MAX: usize = 48;
 
-/// Maximum number of words in a thread's cache, at about 200 bytes each.
+/// Maximum number of words in the cache of a thread. A full cache is cleared. A word takes about 200 bytes.
 const CACHED_WORDS_MAX: usize = 1 << 16;
 
 #[derive(Default)]

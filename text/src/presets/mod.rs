@@ -1,4 +1,4 @@
-//! Presets: the fingerprints of other tools, bit for bit.
+//! Presets, which reproduce the fingerprints of other tools, bit for bit.
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,11 +23,11 @@ mod yanyiwu;
 /// | name | bits | equals |
 /// |---|---|---|
 /// | `pypi-simhash` | 64 | `Simhash(text).value` of the package `simhash` 2.1.2 on PyPI |
-/// | `seomoz-simhash` | 64 | `hash_tokenizer(text, Strspn())` of seomoz/simhash-cpp at commit 98dd188: letters, lookup3, cyclic windows of 3 |
+/// | `seomoz-simhash` | 64 | `hash_tokenizer(text, Strspn())` of seomoz/simhash-cpp at commit 98dd188: a cyclic lookup3 hash of every three words of ASCII letters |
 /// | `yanyiwu-simhash` | 64 | `make(text, 5)` of yanyiwu/simhash 1.3.0, if jieba-rs segments the text as cppjieba 5.4.0 does |
-/// | `string-hash-64` | 64 | the simhash class from Python and Java tutorials, `hashbits=64`, of `text.split()` |
-/// | `string-hash-128` | 128 | the same, `hashbits=128` |
-/// | `practice-report` | 64 | the 50 best keywords of jieba 0.42.1 among the Han characters, with their weights, and the string hash |
+/// | `string-hash-64` | 64 | the class `simhash` that many tutorials for Python and Java contain, called with `text.split()` and `hashbits=64`: tokens between white space, hashed with a variant of Python 2's string hash |
+/// | `string-hash-128` | 128 | the same class, with `hashbits=128` |
+/// | `practice-report` | 64 | a pipeline for Chinese: the 50 heaviest keywords that jieba 0.42.1 extracts from the Han characters of the text, with their weights, hashed as in `string-hash-64` |
 ///
 /// Like its tool, a preset gives every text a fingerprint. Texts without features have the fingerprint of the empty text, so
 /// they are near-duplicates of one another.
@@ -51,16 +51,17 @@ pub enum Preset {
     SeomozSimhash,
     /// github.com/yanyiwu/simhash, for Chinese.
     YanyiwuSimhash,
-    /// The simhash class from tutorials, 64 bits.
+    /// The class `simhash` that many tutorials for Python and Java contain, called with `text.split()` and `hashbits=64`.
     StringHash64,
-    /// The simhash class from tutorials, 128 bits.
+    /// The class `simhash` that many tutorials for Python and Java contain, called with `text.split()` and `hashbits=128`.
     StringHash128,
-    /// A pipeline for Chinese from a practice report.
+    /// A pipeline for Chinese, described in a practice report: the 50 heaviest keywords that jieba 0.42.1 extracts from the Han
+    /// characters of the text, hashed as in [`Preset::StringHash64`].
     PracticeReport,
 }
 
 impl Preset {
-    /// All presets.
+    /// All presets, in the order of their declaration.
     pub const ALL: [Preset; 6] = [
         Preset::PypiSimhash,
         Preset::SeomozSimhash,
@@ -70,7 +71,7 @@ impl Preset {
         Preset::PracticeReport,
     ];
 
-    /// Returns the name, as in `simstore fingerprint --preset NAME`.
+    /// Returns the preset's name, as in `simstore fingerprint --preset NAME`.
     pub fn name(self) -> &'static str {
         match self {
             Preset::PypiSimhash => "pypi-simhash",
@@ -121,8 +122,8 @@ impl Preset {
 
     /// Visits the features of a text with their weights. A feature may occur several times.
     ///
-    /// If the tool selects keywords, features are keywords, and their weights are in units of 2^-20; the fingerprint is computed
-    /// from the unrounded weights. Otherwise each weight is 1.
+    /// If the reproduced tool selects keywords, the features are these keywords, and their weights are rounded to units of 2^-20.
+    /// The fingerprint is computed from the unrounded weights. If the tool selects no keywords, each weight is 1.
     pub fn visit_features(self, text: &str, mut visit: impl FnMut(&str, u32)) {
         match self {
             Preset::PypiSimhash => pypi::visit_features(text, |feature| visit(feature, 1)),

@@ -1,11 +1,12 @@
-//! `std::partial_sort` of the GNU C++ library, which determines the order and choice of keywords with equal weights.
+//! `std::partial_sort` of the GNU C++ library, by which cppjieba selects keywords. Its algorithm decides which of several keywords
+//! with equal weights are selected, and in which order.
 
 use crate::presets::weighted_fingerprint::Keyword;
 
 /// Returns the `count` heaviest keywords, heaviest first.
 ///
-/// The order of keywords with equal weights follows from the algorithm. It builds a heap of the first `count` keywords with the
-/// lightest on top. Each later keyword that is heavier than the top replaces it. A heap sort follows.
+/// The order of keywords with equal weights follows from the algorithm. It builds a heap of the first `count` keywords, with the
+/// lightest on top. Each later keyword that is heavier than the top replaces the top. At the end, the heap is sorted by heap sort.
 pub(super) fn select_heaviest(mut keywords: Vec<Keyword<'_>>, count: usize) -> Vec<Keyword<'_>> {
     let count = count.min(keywords.len());
     let (heap, others) = keywords.split_at_mut(count);
@@ -26,8 +27,8 @@ pub(super) fn select_heaviest(mut keywords: Vec<Keyword<'_>>, count: usize) -> V
     keywords
 }
 
-/// Restores the heap below `hole`: moves the keyword at `hole` down to a leaf, always to the lighter child, then up again while
-/// its parent is heavier.
+/// Restores the order of the heap after the keyword at index `hole` has changed. Swaps this keyword with the lighter child until
+/// it is a leaf, then with its parent as long as the parent is heavier, but not above `hole`.
 fn sift(heap: &mut [Keyword<'_>], hole: usize) {
     let mut at = hole;
     while 2 * at + 1 < heap.len() {

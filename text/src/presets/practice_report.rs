@@ -1,5 +1,5 @@
-//! A pipeline for Chinese from a practice report: only Han characters, the 50 best keywords of jieba 0.42.1 with their weights,
-//! and the string hash.
+//! A pipeline for Chinese, described in a practice report: drops all but Han characters, extracts the 50 heaviest keywords with
+//! jieba 0.42.1, and hashes them with a variant of Python 2's string hash.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -12,9 +12,9 @@ use crate::presets::weighted_fingerprint::{Keyword, weighted_fingerprint};
 use crate::simhash::Simhash;
 use simstore::Fingerprint;
 
-/// Maximum number of keywords per text.
+/// Maximum number of keywords that are extracted from a text.
 const KEYWORDS: usize = 50;
-/// Median of jieba's IDF table, used for words missing from it.
+/// Median of jieba's IDF table, used as the IDF of words missing from the table.
 const MEDIAN_IDF: f64 = 11.9547675029;
 
 static JIEBA: LazyLock<Jieba> = LazyLock::new(Jieba::new);
@@ -31,10 +31,11 @@ pub(super) fn only_han(text: &str) -> String {
     text.chars().filter(|c| ('\u{4e00}'..='\u{9fcc}').contains(c)).collect()
 }
 
-/// Returns the words of greatest TF-IDF weight, heaviest first. Words of equal weight are in code point order.
+/// Returns the (up to 50) words of greatest TF-IDF weight in a text of Han characters, heaviest first. Words of equal weight are in
+/// code point order.
 ///
-/// As in `jieba.analyse.extract_tags`, words of one character are ignored: they are no keywords, and do not count as words of the
-/// text.
+/// As in `jieba.analyse.extract_tags`, words of one character are ignored: they are never keywords, and do not count as words of
+/// the text when weights are computed.
 pub(super) fn keywords(han: &str) -> Vec<Keyword<'_>> {
     let mut counts: HashMap<&str, u32> = HashMap::new();
     for token in JIEBA.cut(han, true) {

@@ -1,4 +1,4 @@
-//! The package `simhash` 2.1.2 on PyPI: windows of 4 characters, MD5.
+//! The package `simhash` 2.1.2 on PyPI: its features are windows of 4 characters, hashed with MD5.
 
 use std::cell::RefCell;
 
@@ -8,10 +8,10 @@ use crate::feature_hash::FeatureHash;
 use crate::simhash::{Simhash, WeightedSums};
 use simstore::Fingerprint;
 
-/// Characters per feature.
+/// Number of characters per feature.
 const WINDOW: usize = 4;
 
-/// Returns the fingerprint, which exists for every text.
+/// Returns the fingerprint of a text. It is never `None`, since every text has a feature.
 pub(super) fn fingerprint<F: Fingerprint>(text: &str) -> Option<Simhash<F>> {
     let mut sums = WeightedSums::new();
     MD5_CACHE.with_borrow_mut(|cache| {
@@ -24,15 +24,16 @@ thread_local! {
     static MD5_CACHE: RefCell<Md5Cache> = RefCell::new(Md5Cache { slots: vec![(0, 0); Md5Cache::SLOTS] });
 }
 
-/// Cache of MD5 hashes of windows. Most windows of a text are in the cache. Without it, MD5 takes twice the time of everything
-/// else: 20 s of processor time for 48,000 English pages, in addition to 10 s.
+/// Cache of MD5 hashes of windows. Most windows of a text are in the cache. For 48,000 English pages without the cache, MD5 takes
+/// 20 s of processor time, and everything else 10 s.
 struct Md5Cache {
-    /// Key of a window, and its hash. A new window replaces the old one in its slot.
+    /// Each slot holds the bytes of a window as an integer, and the hash of this window. A new window replaces the old one in its
+    /// slot.
     slots: Vec<(u128, u64)>,
 }
 
 impl Md5Cache {
-    /// Number of slots: 1 MiB in total.
+    /// Number of slots. They take 1 MiB in total.
     const SLOTS: usize = 1 << 15;
 
     /// Returns the low 64 bits of the MD5 of a window of at most 16 bytes.
@@ -51,8 +52,8 @@ impl Md5Cache {
     }
 }
 
-/// Visits every window of 4 successive characters of the text in lower case, after dropping the characters that
-/// `[\w\u4e00-\u9fcc]` does not match. A text with fewer characters, even with none, is one window.
+/// Converts the text to lower case, and drops all characters that the regular expression `[\w\u4e00-\u9fcc]` does not match. Then
+/// visits every window of 4 successive characters. If fewer characters are left, even none, all of them are one window.
 pub(super) fn visit_features(text: &str, mut visit: impl FnMut(&str)) {
     let text: String = text.to_lowercase().chars().filter(|&c| is_word_character(c)).collect();
     let bounds: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();

@@ -1,21 +1,24 @@
-//! seomoz/simhash-cpp at commit 98dd188: words of ASCII letters, lookup3, cyclic windows of 3 words.
+//! seomoz/simhash-cpp at commit 98dd188: its features are every three successive words of ASCII letters. The hash of a feature
+//! combines the lookup3 hashes of the words.
 //!
-//! Commits of simhash-cpp differ in their fingerprints. The first version has windows of 4 words. One version does not reverse the
-//! bits of the fingerprint, as commit 98dd188 does. The last version, like simhash-py 0.4.0 on PyPI, does not tokenize texts: its
-//! caller computes the hashes. Commit 98dd188 was chosen because simhash-cpp's own test expects its fingerprints.
+//! Commits of simhash-cpp differ in their fingerprints. The first version has features of four words. Another version does not
+//! reverse the bits of the fingerprint, but commit 98dd188 does. The last version, like simhash-py 0.4.0 on PyPI, does not
+//! tokenize texts: its caller computes the hashes. Commit 98dd188 was chosen because simhash-cpp's own test expects its
+//! fingerprints.
 
 use crate::feature_hash::FeatureHash;
 use crate::presets::weighted_fingerprint::weighted_fingerprint;
 use crate::simhash::Simhash;
 use simstore::Fingerprint;
 
-/// Words per feature.
+/// Number of words per feature.
 const WINDOW: usize = 3;
 
 /// Returns the fingerprint of a text: its simhash with the order of the bits reversed, a quirk of the reproduced tool.
 ///
-/// The hash of a feature is a cyclic hash (Cohen, "Recursive hashing functions for n-grams", TOIS 1997): the xor of the hash of
-/// its last word, the hash of the word before rotated left by 1 bit, and the hash of the first word rotated left by 2 bits.
+/// The hash of a feature is a cyclic hash (Cohen, "Recursive hashing functions for n-grams", TOIS 1997). It is the xor of the
+/// hash of the last word, the hash of the word before it (rotated left by 1 bit), and the hash of the first word (rotated left by
+/// 2 bits).
 pub(super) fn fingerprint<F: Fingerprint>(text: &str) -> Simhash<F> {
     let mut window = [F::ZERO; WINDOW];
     let hashes = words(text).map(|word| {
@@ -34,7 +37,7 @@ pub(super) fn visit_features(text: &str, mut visit: impl FnMut(&str)) {
     }
 }
 
-/// Iterates over the runs of ASCII letters. The text ends at its first NUL, like a C string.
+/// Iterates over the words of a text, which are runs of ASCII letters. The text ends at its first NUL, like a C string.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let text = text.split('\0').next().unwrap_or_default();
     text.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| !word.is_empty())

@@ -1,18 +1,20 @@
-//! The class `simhash` of Python and Java tutorials: tokens between white space, and the multiply-xor string hash.
+//! The class `simhash` that many tutorials for Python and Java contain: its features are the tokens between white space, hashed
+//! with a variant of Python 2's string hash.
 
 use crate::feature_hash::FeatureHash;
 use crate::presets::weighted_fingerprint::weighted_fingerprint;
 use crate::simhash::Simhash;
 use simstore::Fingerprint;
 
-/// Returns the fingerprint. A bit is 1 if at least half of the tokens' hashes have it set. So for a text without tokens, all bits
-/// are 1.
+/// Returns the fingerprint of a text. A bit is 1 if at least half of the tokens' hashes have this bit set. So for a text without
+/// tokens, all bits are 1.
 pub(super) fn fingerprint<F: Fingerprint>(text: &str) -> Simhash<F> {
     let hashes = tokens(text).map(|token| (FeatureHash::StringHash.hash(token), 1.0));
     weighted_fingerprint(hashes, |sum| sum >= 0.0)
 }
 
-/// Iterates over the tokens of Python's `str.split()`. Its white space includes four control characters more than Unicode's.
+/// Iterates over the tokens that Python's `str.split()` returns. Python's white space includes four control characters, U+001C to
+/// U+001F, that are not white space in Unicode.
 pub(super) fn tokens(text: &str) -> impl Iterator<Item = &str> {
     let is_space = |c: char| c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c);
     text.split(is_space).filter(|token| !token.is_empty())

@@ -1,4 +1,4 @@
-//! Fingerprints from floating-point weights, for several presets.
+//! Computation of simhash fingerprints with floating-point weights, for several presets.
 
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
@@ -6,13 +6,13 @@ use std::hash::BuildHasherDefault;
 use crate::simhash::{PrehashedHasher, Simhash};
 use simstore::Fingerprint;
 
-/// A word with its weight in the reproduced tool.
+/// A keyword of a text, with the weight that the reproduced tool gives to the keyword.
 pub(super) struct Keyword<'a> {
     pub(super) word: &'a str,
     pub(super) weight: f64,
 }
 
-/// Visits keywords with their weights in units of 2^-20.
+/// Visits each keyword with its weight, rounded to an integer in units of 2^-20.
 pub(super) fn visit_keywords(keywords: &[Keyword<'_>], mut visit: impl FnMut(&str, u32)) {
     for keyword in keywords {
         visit(keyword.word, (keyword.weight * f64::from(1 << 20)).round() as u32);

@@ -1,5 +1,5 @@
-//! yanyiwu/simhash 1.3.0 for Chinese: the 5 keywords of greatest weight of cppjieba 5.4.0 with its bundled dictionaries, and the
-//! lookup3 hash.
+//! yanyiwu/simhash 1.3.0, for Chinese: its features are the 5 heaviest keywords that cppjieba 5.4.0 finds with its bundled
+//! dictionaries, hashed with lookup3.
 //!
 //! A text is segmented by jieba-rs: first by the dictionary; then characters that belong to no dictionary word are joined to
 //! words by the hidden Markov model. One difference to cppjieba remains. If punctuation follows such characters, cppjieba always
@@ -20,7 +20,8 @@ use simstore::Fingerprint;
 
 /// Number of keywords that are extracted from a text, as in the examples of yanyiwu/simhash.
 const KEYWORDS: usize = 5;
-/// Mean IDF of cppjieba's table, used for words missing from it. The table is jieba's without words of one character.
+/// Mean IDF of cppjieba's IDF table, used for words missing from the table. cppjieba's table is jieba's without words of one
+/// character.
 const MEAN_IDF: f64 = 11.739204307083542;
 /// Characters at which cppjieba splits the text before it segments the pieces.
 const SEPARATORS: [char; 5] = [' ', '\t', '\n', '，', '。'];
@@ -28,7 +29,7 @@ const SEPARATORS: [char; 5] = [' ', '\t', '\n', '，', '。'];
 const MISSING_WORDS: &str = "1号店 4S店 4s店 AA制 AB型 A型 A座 A股 A轮 BB机 BP机 B型 B座 B股 B轮 CALL机 CD机 CD盒 C座 C盘 \
     C语言 D座 D版 D盘 E化 E座 E盘 E通 F座 F盘 G盘 H盘 H股 IC卡 IP卡 IP地址 IP电话 I盘 K党 K歌之王 N年 O型 PC机 PH值 \
     QQ号 Q版 RSS订阅 SIM卡 T台 T型台 T恤衫 T盘 U盘 VISA卡 X光 X光线 X射线 Z盘 γ射线 吉林 大S 小S 江南Style 江南style 阿Q";
-/// Words only in cppjieba's dictionary, with their frequencies. The last four are from its user dictionary.
+/// Words in cppjieba's dictionary but not in jieba-rs's, with their frequencies. The last four are from cppjieba's user dictionary.
 const ADDED_WORDS: [(&str, usize); 6] =
     [("张力", 160), ("张华", 140), ("云计算", 3), ("韩玉鉴赏", 3), ("蓝翔", 3), ("区块链", 10)];
 
@@ -58,7 +59,7 @@ pub(super) fn fingerprint<F: Fingerprint>(text: &str) -> Simhash<F> {
     weighted_fingerprint(hashes, |sum| sum > 0.0)
 }
 
-/// Returns the keywords with the greatest weights (count times IDF), heaviest first.
+/// Returns the 5 keywords with the greatest weights, heaviest first. The weight of a word is its count in the text times its IDF.
 pub(super) fn keywords(text: &str) -> Vec<Keyword<'_>> {
     let mut counts = BTreeMap::<&str, u32>::new();
     visit_words(text, |word| {

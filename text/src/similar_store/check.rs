@@ -1,8 +1,8 @@
-//! Checks the documents of a store of similar documents: whether their signatures, texts and fingerprints match. Checksums of the
-//! files are not checked here. `format-spec/similar.md` defines the format.
+//! Checks the documents of a [store of similar documents](crate::open_similar_store): whether signature, text and fingerprints of
+//! each document match. Checksums of the files are not checked here. `format-spec/similar.md` defines the format.
 //!
-//! The *note* of a document is the bytes that the store keeps with its id: the signature, then the compressed text, if the store
-//! keeps texts.
+//! The *note* of a document is the bytes that the store keeps with the document's id: the signature, then the compressed text, if
+//! the store keeps texts.
 
 use rayon::prelude::*;
 use simstore::{Error, Fingerprint, Result, Snapshot};
@@ -15,16 +15,16 @@ use crate::{Profile, Signature};
 /// Number of documents that are read together.
 const BATCH_DOCUMENTS: usize = 4096;
 
-/// A document that was read by a [`StoreCheck`].
+/// A document of the store, as [`StoreCheck`] found it.
 pub(super) struct CheckedDocument {
     pub(super) id: u64,
     /// Number of stored fingerprints with this id.
     pub(super) fingerprints: u64,
-    /// Signature from the document's note, if the whole note is undamaged.
+    /// The document's signature if its note (signature and compressed text) is undamaged; otherwise the damage.
     pub(super) signature: std::result::Result<Signature, NoteDamage>,
 }
 
-/// The damaged part of a document's note, with a description of the damage.
+/// The damaged part of a document's note (signature and compressed text), with a description of the damage.
 pub(super) enum NoteDamage {
     /// The signature is damaged or missing.
     Signature(&'static str),
@@ -32,19 +32,20 @@ pub(super) enum NoteDamage {
     Text(&'static str),
 }
 
-/// Reads and checks all documents of a store.
+/// Reads all documents of a [store of similar documents](crate::open_similar_store), and checks the note of each.
 pub(super) struct StoreCheck<'a, F: Fingerprint> {
     pub(super) store: &'a Snapshot<F>,
     pub(super) settings: SimilarSettings,
-    /// `None` if texts are not checked.
+    /// Decompresses the texts. `None` if texts are not checked.
     pub(super) codec: Option<TextCodec>,
-    /// Profile of the store. `None` if the profile needs files, such as a dictionary; then texts are not compared with their
-    /// signatures.
+    /// Profile of the store, by which the signature of each text is computed and compared. `None` if the profile needs files, such
+    /// as a dictionary; then texts are only decompressed.
     pub(super) profile: Option<Profile>,
 }
 
 impl<F: Fingerprint> StoreCheck<'_, F> {
-    /// Visits all documents in ascending order of id, including ids that have only fingerprints or only a note.
+    /// Calls `visit` with each document, in ascending order of id, including damaged documents that have only fingerprints or only
+    /// a note.
     pub(super) fn visit(&self, mut visit: impl FnMut(CheckedDocument) -> Result<()>) -> Result<()> {
         // Pairs of id and number of fingerprints: (id, 0) for each note, (id, 1) for each fingerprint.
         let mut ids: Vec<(u64, u64)> = self.store.ids_with_notes()?.into_iter().map(|id| (id, 0)).collect();
@@ -68,7 +69,8 @@ impl<F: Fingerprint> StoreCheck<'_, F> {
         Ok(())
     }
 
-    /// Checks a document's note. Returns its signature, or the damage.
+    /// Checks a document's note. Returns the signature in the note, or the damage. The outer error is for a store that cannot be
+    /// read.
     fn read(&self, note: &[u8]) -> Result<std::result::Result<Signature, NoteDamage>> {
         if note.is_empty() {
             return Ok(Err(NoteDamage::Signature("no note")));
@@ -92,7 +94,8 @@ impl<F: Fingerprint> StoreCheck<'_, F> {
     }
 }
 
-/// Returns the distinct fingerprints under which a document is indexed, in ascending order.
+/// Returns the distinct fingerprints under which a store with these settings indexes a document, in ascending order. They are the
+/// first bands (64-bit words) of the document's signature.
 pub(super) fn distinct_fingerprints<F: Fingerprint>(
     signature: &Signature,
     settings: &SimilarSettings,
@@ -103,12 +106,12 @@ pub(super) fn distinct_fingerprints<F: Fingerprint>(
     stored
 }
 
-/// Checks the content of a store of similar documents: the settings, the compression dictionary, and the note of each document
-/// (the bytes stored with its id: signature and compressed text). Signatures must match the indexed
-/// fingerprints and, unless the store's profile needs files, the texts. A store without settings for similar documents is not
+/// Checks the content of a [store of similar documents](crate::open_similar_store): the settings, the compression dictionary, and
+/// the note of each document (the bytes stored with its id: signature and compressed text). Each signature must match the indexed
+/// fingerprints of the document and, unless the store's profile needs files, its text. A plain store of fingerprints is not
 /// checked.
 ///
-/// Calls `damaged` for each problem, and returns the number of problems. The files must be undamaged: call [`Snapshot::verify`]
+/// Calls `damaged` for each problem, and returns the number of problems. The files must be undamaged, so call [`Snapshot::verify`]
 /// first.
 ///
 /// # Errors
@@ -182,7 +185,7 @@ mod tests {
         Signature::new(&Profile::shingles().feature_set(text)).unwrap()
     }
 
-    /// Returns the messages of the check after `damage` to a store of three documents.
+    /// Creates a store of three documents, damages it, and returns the error messages of the check.
     fn found(damage: Damage) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");

@@ -1,4 +1,5 @@
-//! Comparison of texts with stored documents: exact by stored texts, or estimated by signatures.
+//! Comparison of texts with stored documents. Similarities are exact if the store keeps texts, and otherwise estimated from
+//! signatures.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -16,11 +17,11 @@ pub struct SimilarDocument {
     pub id: u64,
     /// Name of the document, if it has one.
     pub name: Option<String>,
-    /// Similarity to the text: exact in a store that keeps texts.
+    /// Similarity to the text: exact if the store keeps texts, otherwise estimated.
     pub estimate: SimilarityEstimate,
 }
 
-/// A stored document in memory, for comparison with any number of texts.
+/// A document that was read from a store, for comparison with any number of texts.
 #[derive(Clone, Debug)]
 pub struct StoredDocument {
     /// Id of the document.
@@ -31,7 +32,8 @@ pub struct StoredDocument {
     compressed_text: Vec<u8>,
 }
 
-/// Compares texts with the documents of a store. If the store keeps texts, it also compresses and decompresses them.
+/// Compares texts with the documents of a [store of similar documents](crate::open_similar_store). If the store keeps texts, the
+/// comparer also compresses and decompresses them.
 pub struct DocumentComparer {
     settings: SimilarSettings,
     profile: Profile,
@@ -67,7 +69,7 @@ impl DocumentComparer {
         &self.settings
     }
 
-    /// Returns the profile that defines the features of texts.
+    /// Returns the profile that defines the features of a text.
     pub fn profile(&self) -> &Profile {
         &self.profile
     }
@@ -76,9 +78,9 @@ impl DocumentComparer {
         self.codec.compress(text)
     }
 
-    /// Trains a compression dictionary on stored texts and stores it, if the store has at least
-    /// [`DICTIONARY_SAMPLES`](Self::DICTIONARY_SAMPLES) texts and no dictionary. Later texts then take fewer bytes. Returns
-    /// whether the store now has a dictionary.
+    /// Trains a compression dictionary on stored texts and stores the dictionary, if the store has at least
+    /// [`DICTIONARY_SAMPLES`](Self::DICTIONARY_SAMPLES) texts and no dictionary. Texts that are added later then take fewer bytes.
+    /// Returns whether the store now has a dictionary.
     ///
     /// # Errors
     /// Errors of reading or writing the store.
@@ -100,17 +102,17 @@ impl DocumentComparer {
         Ok(false)
     }
 
-    /// Number of texts that a dictionary is trained on.
+    /// Number of texts that a compression dictionary is trained on.
     pub const DICTIONARY_SAMPLES: usize = DICTIONARY_SAMPLES;
 
-    /// Returns the beginning of a text, at most 16 KiB, as used for training a dictionary.
+    /// Returns the beginning of a text, at most 16 KiB. Only this part is used for training a compression dictionary.
     pub fn truncate_sample(text: String) -> String {
         truncate_sample(text)
     }
 
-    /// Trains a compression dictionary on `texts`, for example the texts that are about to be added, and stores it. Does
-    /// nothing if the store has a dictionary or keeps no texts, or if `texts` has fewer than
-    /// [`DICTIONARY_SAMPLES`](Self::DICTIONARY_SAMPLES) texts.
+    /// Trains a compression dictionary on `texts`, for example the texts that are about to be added, and stores the dictionary.
+    /// Does nothing if the store already has a dictionary or keeps no texts, or if there are fewer than
+    /// [`DICTIONARY_SAMPLES`](Self::DICTIONARY_SAMPLES) `texts`.
     ///
     /// # Errors
     /// Errors of reading or writing the store.
@@ -125,10 +127,10 @@ impl DocumentComparer {
         Ok(())
     }
 
-    /// Returns the text of the document with this id; `None` if the id is free or the store keeps no texts.
+    /// Returns the text of the document with this id; `None` if there is no such document or the store keeps no texts.
     ///
     /// # Errors
-    /// Errors of reading the store; [`Error::Refused`] if the note is damaged.
+    /// Errors of reading the store; [`Error::Refused`] if the document's note (signature and compressed text) is damaged.
     pub fn text<F: Fingerprint>(&self, store: &Snapshot<F>, id: u64) -> Result<Option<String>> {
         if !self.settings.has_texts() {
             return Ok(None);
@@ -148,10 +150,10 @@ impl DocumentComparer {
         self.codec.decompress(compressed_text, store)?.map_err(|found| damaged_note(store, id, found))
     }
 
-    /// Returns the documents with these ids, without deleted ones. `ids` are ascending.
+    /// Returns the documents with these ids. `ids` must be in ascending order. Ids of deleted documents are skipped.
     ///
     /// # Errors
-    /// Errors of reading the store; [`Error::Refused`] if a note is damaged.
+    /// Errors of reading the store; [`Error::Refused`] if a document's note (signature and compressed text) is damaged.
     pub fn documents<F: Fingerprint>(&self, store: &Snapshot<F>, ids: &[u64]) -> Result<Vec<StoredDocument>> {
         let mut documents = Vec::with_capacity(ids.len());
         for (&id, note) in ids.iter().zip(store.notes_of(ids)?) {
@@ -167,7 +169,7 @@ impl DocumentComparer {
     /// Returns the feature set of a stored document's text, in ascending order.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the text is damaged.
+    /// Errors of reading the store; [`Error::Refused`] if the text is damaged.
     pub fn features<F: Fingerprint>(
         &self,
         store: &Snapshot<F>,
@@ -195,7 +197,7 @@ impl DocumentComparer {
 
     /// Returns the documents among `ids` whose similarity to a text is at least `min_similarity`, the most similar first.
     ///
-    /// `text_signature` is the signature of the text. `features` returns its feature set in ascending order; it is called at
+    /// `text_signature` is the signature of the text. `features` returns the text's feature set in ascending order. It is called at
     /// most once, and only if an exact comparison needs the features. In a store that keeps texts, similarities are exact. In
     /// other stores they are [estimates](Signature::estimate).
     ///
@@ -214,9 +216,9 @@ impl DocumentComparer {
 
     /// Like [`DocumentComparer::find_similar`], but returns no documents if the text counts as new.
     ///
-    /// In a store that keeps texts, a text is new if no document is similar. In other stores, similarities are estimates, and more
-    /// candidates make a too high estimate more probable. So a text is also new if no estimate reaches the
-    /// [limit](EstimateLimit) for the number of candidates.
+    /// In a store that keeps texts, a text is new if no document is similar. In other stores, similarities are estimates. The more
+    /// candidates there are, the more probable it is that some estimate is too high. So in these stores, a text is also new if no
+    /// estimate reaches the [limit](EstimateLimit) for the number of candidates.
     ///
     /// # Errors
     /// The errors of [`DocumentComparer::find_similar`].
@@ -232,7 +234,8 @@ impl DocumentComparer {
         Ok(if is_earlier { found } else { Vec::new() })
     }
 
-    /// Returns the similar documents, and whether they prove that the text is not new: see [`DocumentComparer::find_earlier`].
+    /// Returns the documents that [`DocumentComparer::find_similar`] returns, and a flag. If the flag is `false`, the text counts
+    /// as new even if there are similar documents: see [`DocumentComparer::find_earlier`].
     fn compare<F: Fingerprint>(
         &self,
         store: &Snapshot<F>,
@@ -277,17 +280,17 @@ impl DocumentComparer {
 }
 
 impl SimilarSettings {
-    /// Returns the signature of the document with this id; `None` if the id is free.
+    /// Returns the signature of the document with this id; `None` if there is no such document.
     ///
     /// # Errors
-    /// Errors of reading the store; [`Error::Refused`] if the note is damaged.
+    /// Errors of reading the store; [`Error::Refused`] if the signature is damaged.
     pub fn signature<F: Fingerprint>(&self, store: &Snapshot<F>, id: u64) -> Result<Option<Signature>> {
         let Some(note) = store.note(id)?.filter(|note| !note.is_empty()) else { return Ok(None) };
         split_note(store, id, &note).map(|(signature, _)| Some(signature))
     }
 }
 
-/// Splits the note of a document, the bytes that the store keeps with its id, into its signature and its compressed text.
+/// Splits the note of a document (the bytes that the store keeps with its id) into the signature and the compressed text.
 fn split_note<'a, F: Fingerprint>(
     store: &Snapshot<F>,
     id: u64,

@@ -1,25 +1,28 @@
-//! Documents as a store of similar documents keeps them.
+//! The form in which a [store of similar documents](crate::open_similar_store) keeps a document: fingerprints, and a note with the
+//! signature and the compressed text.
 
 use simstore::{Fingerprint, Result, Snapshot, Transaction};
 
 use super::{DocumentComparer, SimilarSettings};
 use crate::Signature;
 
-/// A document encoded for a store of similar documents: its signature, and its compressed text if the store keeps texts.
+/// A document encoded for a [store of similar documents](crate::open_similar_store): its signature, and its compressed text if the
+/// store keeps texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedDocument {
     signature: Signature,
     /// Compressed text; empty if the store keeps no texts.
     compressed_text: Vec<u8>,
-    /// Number of bands that the store indexes as fingerprints.
+    /// Number of bands at the beginning of the signature that the store indexes as fingerprints.
     indexed_bands: usize,
 }
 
 impl EncodedDocument {
-    /// Encodes a document with this signature and text. The text is included only if the store keeps texts.
+    /// Encodes a document with this signature and text, for the store of `comparer`. The text is included only if the store keeps
+    /// texts.
     ///
     /// # Errors
-    /// [`Error::BadArgument`](simstore::Error::BadArgument) if the compressed text exceeds the maximum size of a note.
+    /// [`Error::BadArgument`](simstore::Error::BadArgument) if signature and compressed text together exceed 16 MiB.
     pub fn new(signature: Signature, text: &str, comparer: &DocumentComparer) -> Result<EncodedDocument> {
         let settings = comparer.settings();
         let compressed_text = if settings.has_texts() { comparer.compress(text)? } else { Vec::new() };
@@ -32,22 +35,22 @@ impl EncodedDocument {
     }
 
     /// Iterates over the fingerprints under which the store indexes the document: the first bands (64-bit words) of its signature.
-    /// Several may be equal.
+    /// Some fingerprints may be equal.
     pub fn fingerprints<F: Fingerprint>(&self) -> impl Iterator<Item = F> + '_ {
         indexed_fingerprints(&self.signature, self.indexed_bands)
     }
 
-    /// Returns the note that the store keeps with the document's id: the signature and the compressed text.
+    /// Returns the *note* of the document, the bytes that the store keeps with its id: the signature, then the compressed text.
     pub fn note(&self) -> Vec<u8> {
         let mut note = self.signature.to_bytes();
         note.extend_from_slice(&self.compressed_text);
         note
     }
 
-    /// Inserts the document with an id and an optional name.
+    /// Inserts the document in `transaction`, with an id and an optional name.
     ///
     /// # Errors
-    /// [`Error::BadArgument`](simstore::Error::BadArgument) if the name is too long.
+    /// [`Error::BadArgument`](simstore::Error::BadArgument) if the name is longer than 64 KiB.
     pub fn insert<F: Fingerprint>(
         &self,
         transaction: &mut Transaction<'_, F>,
@@ -65,7 +68,7 @@ impl EncodedDocument {
 }
 
 /// Iterates over the fingerprints under which a document is indexed: the first `count` bands (64-bit words) of its signature.
-/// Several may be equal.
+/// Some fingerprints may be equal.
 pub(super) fn indexed_fingerprints<F: Fingerprint>(
     signature: &Signature,
     count: usize,
@@ -74,7 +77,7 @@ pub(super) fn indexed_fingerprints<F: Fingerprint>(
 }
 
 impl SimilarSettings {
-    /// Deletes the document with this id and signature, including its name and note.
+    /// Deletes the document with this id and signature in `transaction`, including its name and its note (signature and text).
     pub fn delete<F: Fingerprint>(
         &self,
         transaction: &mut Transaction<'_, F>,
@@ -85,8 +88,9 @@ impl SimilarSettings {
             .for_each(|fingerprint| transaction.delete(fingerprint, id));
     }
 
-    /// Returns the ids of stored candidates, in ascending order. At least one indexed band of a candidate is within the
-    /// [band distance](SimilarSettings::band_distance) of a band of `signature`.
+    /// Returns the ids of the candidates, in ascending order. Candidates are stored documents that may be similar to a document
+    /// with this signature: one of their indexed bands (64-bit words) differs from one of the first
+    /// [`bands`](SimilarSettings::bands) of `signature` in at most [`band_distance`](SimilarSettings::band_distance) bits.
     ///
     /// # Errors
     /// The errors of [`Snapshot::query`].

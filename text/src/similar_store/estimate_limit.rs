@@ -1,20 +1,22 @@
-//! Corrects the similarity threshold for multiple comparisons, for a document with many candidates.
+//! Raises the similarity threshold for a document with many candidates, as a correction for multiple comparisons.
 
 use super::SimilarityEstimate;
 use crate::Signature;
 use crate::band_search::{binomial_cdfs, bit_difference_probability};
 use crate::minhash::SIGNATURE_BITS;
 
-/// A candidate is *near* the threshold if its estimate is at most this number of standard deviations below it, or above it. If the
-/// true similarity equals the threshold, the estimate is lower than that with a probability below 1 in 30,000.
+/// A candidate is *near* the similarity threshold if its estimated similarity is above the threshold, or at most this number of
+/// standard deviations below it. A candidate whose true similarity equals the threshold is not near with a probability below 1 in
+/// 30,000.
 const NEAR_STANDARD_DEVIATIONS: f64 = 4.0;
 
-/// The smallest estimate that counts as similar, for a document with several candidates near the threshold.
+/// The smallest estimated similarity at which a document and a candidate count as similar. It depends on the number of candidates
+/// near the similarity threshold.
 ///
 /// An estimate has a standard error, so the greatest of many estimates tends to be too large. With m candidates near the
-/// threshold, the limit is so high that the estimate of a candidate just below the threshold reaches it with a probability of at
-/// most 1 / (2 m²). If no candidate is similar, a document is then wrongly judged similar to any of them with a probability of at
-/// most 1 / (2 m) (C. E. Bonferroni, 1936). With one candidate, the limit is the threshold itself.
+/// threshold, the limit is so high that the estimate of a candidate just below the threshold reaches the limit with a probability
+/// of at most 1 / (2 m²). So a document without similar candidates is wrongly judged similar to some candidate with a probability
+/// of at most 1 / (2 m) (C. E. Bonferroni, 1936). With one candidate, the limit is the threshold itself.
 ///
 /// ```
 /// use simstore_text::{EstimateLimit, Signature};
@@ -26,12 +28,12 @@ const NEAR_STANDARD_DEVIATIONS: f64 = 4.0;
 #[derive(Clone, Copy, Debug)]
 pub struct EstimateLimit {
     threshold: f64,
-    /// Maximum number of differing bits; `None` if only equal sets are accepted.
+    /// Maximum number of differing bits in two signatures that are accepted as similar; `None` if only equal sets are accepted.
     bits: Option<u32>,
 }
 
 impl EstimateLimit {
-    /// Returns the limit for a similarity `threshold` and a number of candidates that are [near](Signature::is_near) it.
+    /// Returns the limit for a similarity `threshold` and a number of candidates that are [near](Signature::is_near) the threshold.
     pub fn new(threshold: f64, candidates: u64) -> Self {
         let bits = match candidates {
             0 | 1 => Some(SIGNATURE_BITS as u32),
@@ -45,13 +47,13 @@ impl EstimateLimit {
         EstimateLimit { threshold, bits }
     }
 
-    /// Whether two sets count as similar. Equal sets always do.
+    /// Whether two sets with these signatures count as similar. Equal sets always do.
     pub fn accepts(&self, a: &Signature, b: &Signature) -> bool {
         self.accepts_estimate(a.estimate(b), a.distance(b))
     }
 
-    /// Whether an estimate from signatures that differ in `bits` bits counts as similar. An exact similarity only needs to
-    /// reach the threshold.
+    /// Whether two sets with this estimated similarity count as similar. `bits` is the number of bits in which their signatures
+    /// differ. If the similarity is exact, it only needs to reach the threshold, and `bits` is ignored.
     pub fn accepts_estimate(&self, estimate: SimilarityEstimate, bits: u32) -> bool {
         let is_within = estimate.standard_error == 0.0 || self.bits.is_some_and(|max_bits| bits <= max_bits);
         is_within && estimate.similarity >= self.threshold
@@ -59,8 +61,8 @@ impl EstimateLimit {
 }
 
 impl Signature {
-    /// Whether the estimated similarity to another set is near `threshold` or above it. Returns `false` for equal
-    /// sets, since their similarity is exact.
+    /// Whether the estimated similarity to another set is above `threshold`, or at most 4 standard deviations below it. Returns
+    /// `false` for equal sets, because their similarity is exact.
     pub fn is_near(&self, other: &Signature, threshold: f64) -> bool {
         let (bits, differs) = (SIGNATURE_BITS as f64, bit_difference_probability(threshold));
         let max_distance =
@@ -73,16 +75,16 @@ impl Signature {
 mod tests {
     use super::*;
 
-    /// Returns the signature of a set of `members` members, of which `others` depend on `number`. Two sets with different `number`
-    /// share all other members, so their similarity is (members - others) / (members + others).
+    /// Returns the signature of a set of `members` members. The last `others` of them depend on `number`. So two sets with
+    /// different numbers share `members - others` members, and their similarity is (members - others) / (members + others).
     fn signature(members: u64, others: u64, number: u64) -> Signature {
         let hash = |member: u64| xxhash_rust::xxh3::xxh3_64(&member.to_le_bytes());
         let own = (0..others).map(|at| hash(1_000_000 + number * 1000 + at));
         Signature::new(&(0..members - others).map(hash).chain(own).collect::<Vec<_>>()).unwrap()
     }
 
-    /// A store has 200 pages of one template, with similarity 0.786 to each other. Without a limit, nearly every new page would
-    /// count as similar to some of them.
+    /// 200 stored pages and 200 new pages have a similarity of 0.786 to each other, just below the threshold of 0.8. Without the
+    /// limit, more than 190 new pages would count as similar to a stored page. With the limit, at most 2 do.
     #[test]
     fn few_of_many_that_are_just_below_are_taken_for_similar() {
         const STORED: u64 = 200;
@@ -113,7 +115,7 @@ mod tests {
         }
     }
 
-    /// More candidates never relax the limit, and nearly equal sets are accepted even with a million candidates.
+    /// With more candidates, the limit never becomes less strict. Even with a million candidates, nearly equal sets are accepted.
     #[test]
     fn the_limit_falls_with_the_number_of_candidates() {
         let bits = |candidates| EstimateLimit::new(0.8, candidates).bits;

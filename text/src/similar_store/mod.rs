@@ -1,4 +1,5 @@
-//! Stores of similar documents, with or without their texts. `format-spec/similar.md` defines the format.
+//! A *store of similar documents* is an on-disk store that keeps a MinHash signature and optionally the text of each document, and
+//! finds the stored documents that are similar to a given text. `format-spec/similar.md` defines the format.
 
 mod check;
 mod document_comparer;

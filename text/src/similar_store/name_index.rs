@@ -11,15 +11,15 @@ const BATCH_DOCUMENTS: usize = 4096;
 /// In-memory index of a store's documents by name. It takes 16 bytes for each name that the store had when the index was built.
 #[derive(Debug, Default)]
 pub struct DocumentNameIndex {
-    /// The names that the store had when the index was built, in ascending order. Each entry is the hash of a name and the id of
-    /// the document with this name.
+    /// The names that the store had when the index was built. Each entry consists of the hash of a name and the id of a document
+    /// with this name. Entries are in ascending order.
     stored_names: Vec<(u64, u64)>,
-    /// The names that were added by [`insert`](Self::insert): for the hash of each name, the ids of the documents with this name.
+    /// The names that [`insert`](Self::insert) added: for the hash of each name, the ids of the documents with this name.
     added_names: HashMap<u64, Vec<u64>>,
 }
 
 impl DocumentNameIndex {
-    /// Builds the index of all documents of a store.
+    /// Builds the index of all documents of a store that have a name.
     ///
     /// # Errors
     /// Errors of reading the store.
@@ -36,7 +36,7 @@ impl DocumentNameIndex {
         Ok(DocumentNameIndex { stored_names: sorted, added_names: HashMap::new() })
     }
 
-    /// Adds a document with its name.
+    /// Adds the name and id of a new document to the index. The store is not changed.
     pub fn insert(&mut self, name: &str, id: u64) {
         self.added_names.entry(xxh3_64(name.as_bytes())).or_default().push(id);
     }

@@ -10,12 +10,14 @@ use super::text_codec::{TextCodec, dictionary_keys};
 use super::{SIMILAR_STORE_KEY, SimilarSettings, similarity_estimate};
 use crate::Signature;
 
-/// Number of documents in a transaction or a batch of reads.
+/// Number of documents that are read together or written in one transaction.
 const BATCH_DOCUMENTS: usize = 1000;
 
-/// Writes the intact part of a damaged store to a new store, as [`salvage`] does. The new store of a store of similar documents
-/// gets the settings, the compression dictionary, and each document whose note (signature and text) is undamaged. Fingerprints
-/// that such a document lost are computed again from its signature. Other documents are left out.
+/// Writes the intact part of the damaged store at `path` to a new store at `new`, as [`salvage`] does.
+///
+/// If the damaged store is a [store of similar documents](crate::open_similar_store), the new store gets its settings, its
+/// compression dictionary, and each document whose note (signature and compressed text) is undamaged. Fingerprints that such a
+/// document lost are computed again from its signature. Documents with a damaged note are left out.
 ///
 /// If the dictionary is lost, the new store keeps no texts. If the settings are lost, the new store gets `given_settings`, or no
 /// settings. Finally, the new store is checked: see [`check_similar_store`].
@@ -23,7 +25,7 @@ const BATCH_DOCUMENTS: usize = 1000;
 /// # Errors
 /// - The errors of [`salvage`].
 /// - [`Error::Setting`] if the stored settings are intact and differ from `given_settings`.
-/// - [`Error::BadArgument`] if the distance in `options` is too small for similar documents, or `options` keep fingerprints
+/// - [`Error::BadArgument`] if the distance in `options` is smaller than the settings need, or if `options` keep fingerprints
 ///   without ids.
 pub fn salvage_similar_store(
     path: &Path,
@@ -93,7 +95,8 @@ fn lost_issue(path: &Path, what: String) -> Issue {
     Issue { path: path.to_path_buf(), offset: None, description: what, is_loss: true }
 }
 
-/// Whether a store has any document whose note contains a signature that matches a fingerprint of the document.
+/// Whether a store has any document whose note contains a signature, with the signature's first band among the document's
+/// fingerprints.
 fn has_signatures(store: &Snapshot<u64>) -> Result<bool> {
     let ids = store.ids_with_notes()?;
     for ids in ids.chunks(BATCH_DOCUMENTS) {
@@ -108,7 +111,7 @@ fn has_signatures(store: &Snapshot<u64>) -> Result<bool> {
     Ok(false)
 }
 
-/// Returns the notes of the first documents, without empty ones.
+/// Returns the notes (signature and compressed text) of the first [`BATCH_DOCUMENTS`] documents. Empty notes are left out.
 fn first_notes(store: &Snapshot<u64>) -> Result<Vec<Vec<u8>>> {
     let ids = store.ids_with_notes()?;
     let notes = store.notes_of(&ids[..ids.len().min(BATCH_DOCUMENTS)])?;
@@ -120,7 +123,7 @@ fn first_notes(store: &Snapshot<u64>) -> Result<Vec<Vec<u8>>> {
 struct StoreRepair<'a> {
     new: &'a Path,
     settings: SimilarSettings,
-    /// Whether texts are removed from notes.
+    /// Whether texts are removed from the documents' notes, because the compression dictionary is lost.
     removes_texts: bool,
 }
 
@@ -133,8 +136,8 @@ struct RepairPlan {
     without_text: u64,
     /// Number of documents with a damaged signature or text. They will be deleted.
     left_out: u64,
-    /// Ids of the documents that need repair, ascending. A document with a signature will be rewritten, a document with `None`
-    /// deleted.
+    /// Documents that need repair, in ascending order of id. A document with a signature will be rewritten. A document with `None`
+    /// will be deleted.
     changes: Vec<(u64, Option<Signature>)>,
 }
 
@@ -171,7 +174,8 @@ impl StoreRepair<'_> {
         Ok(first_notes(store)?.first().is_some_and(|note| note.len() > similarity_estimate::SIGNATURE_BYTES))
     }
 
-    /// Reads and checks all documents, and returns the necessary repairs. Returns `None` if the compression dictionary is invalid.
+    /// Reads and checks all documents of the store, and returns the necessary repairs. Returns `None` if the store's compression
+    /// dictionary is invalid.
     fn check(&self, store: &Snapshot<u64>) -> Result<Option<RepairPlan>> {
         let codec = TextCodec::default();
         if self.settings.has_texts() {
@@ -208,7 +212,8 @@ impl StoreRepair<'_> {
         Ok(Some(plan))
     }
 
-    /// Writes the settings to the store, and applies [`RepairPlan::changes`].
+    /// Writes the settings, encoded in `metadata`, to the store. Then rewrites or deletes the documents in `changes`, as
+    /// [`RepairPlan::changes`] describes. `old` is a snapshot of the store before the changes.
     fn write(
         &self,
         old: &Snapshot<u64>,
@@ -247,7 +252,8 @@ impl StoreRepair<'_> {
         store.sync()
     }
 
-    /// Inserts a document with all its fingerprints, its name and its note.
+    /// Inserts a document again. Its fingerprints are computed from its signature. Its name and note are read from the snapshot
+    /// `old`. If the store keeps no texts, the note is only the signature.
     fn insert(
         &self,
         transaction: &mut Transaction<'_, u64>,

@@ -6,20 +6,20 @@ use simstore::{Error, Fingerprint, Result, Snapshot};
 use crate::thresholds::{check_recall, check_similarity, similarity_too_low_error};
 use crate::{BANDS, BandSearch};
 
-/// Metadata key of the settings in a store of similar documents.
+/// Metadata key under which a [store of similar documents](crate::open_similar_store) keeps its settings.
 pub const SIMILAR_STORE_KEY: &str = "similar";
 
-/// Default similarity threshold.
+/// Default similarity threshold: the smallest Jaccard similarity at which two documents count as similar.
 pub const DEFAULT_SIMILARITY: f64 = 0.8;
-/// Default recall at the similarity threshold.
+/// Default recall: the probability that a stored document exactly at the similarity threshold is found as a candidate.
 pub const DEFAULT_RECALL: f64 = 0.95;
 
-/// Preferred maximum number of differing bits in a band. A smaller number would need more bands for the same recall, and so more
-/// disk space.
+/// Preferred maximum number of differing bits in a band of two similar documents. With a smaller number, the store would have to
+/// index more bands for the same recall, which takes more disk space.
 const INDEX_BAND_DISTANCE: u32 = 8;
 
-/// Settings of a store of similar documents: similarity threshold, recall, band search, and whether texts are kept. They are
-/// stored as metadata with the key [`SIMILAR_STORE_KEY`].
+/// Settings of a [store of similar documents](crate::open_similar_store): similarity threshold, recall,
+/// [band search](BandSearch), and whether texts are kept. The settings are stored as metadata with the key [`SIMILAR_STORE_KEY`].
 ///
 /// ```
 /// use simstore_text::SimilarSettings;
@@ -39,12 +39,13 @@ pub struct SimilarSettings {
 }
 
 impl SimilarSettings {
-    /// Returns settings for a store without texts. The store finds each document whose similarity is at least `similar` with
-    /// a probability of `recall` or more.
+    /// Returns settings for a store without texts. A stored document whose similarity is at least `similar` is found as a
+    /// candidate with a probability of `recall` or more.
     ///
-    /// A band is found if it differs in at most the [band distance](Self::band_distance). If a band distance of 8 bits or less is
-    /// enough for the recall, the store indexes the smallest number of bands for which it is. Otherwise the store indexes all
-    /// bands, and the band distance is greater than 8 bits.
+    /// A stored document becomes a candidate if one of its indexed bands (64-bit words of the signature) differs from a band of the
+    /// searched text in at most [`band_distance`](Self::band_distance) bits. The store indexes the smallest number of bands that
+    /// reaches the recall with a band distance of at most 8 bits. If even all bands do not reach it, the store indexes all bands,
+    /// and the band distance is greater than 8 bits.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if `similar` is not above 0 and at most 1, if `recall` is not above 0 and below 1, or if the recall
@@ -58,23 +59,24 @@ impl SimilarSettings {
         Ok(SimilarSettings { similar, recall, search, has_texts: false })
     }
 
-    /// Returns the settings for a store that also keeps texts, so that similarities are exact.
+    /// Returns the same settings, but for a store that also keeps texts, so that similarities are exact.
     #[must_use]
     pub fn with_texts(self) -> Self {
         SimilarSettings { has_texts: true, ..self }
     }
 
-    /// Returns the settings for a store without texts.
+    /// Returns the same settings, but for a store without texts.
     pub(super) fn without_texts(self) -> Self {
         SimilarSettings { has_texts: false, ..self }
     }
 
-    /// Returns the same settings, but keeping texts if and only if `other` keeps texts.
+    /// Returns the same settings, but for a store that keeps texts if and only if `other` says so.
     pub(super) fn with_texts_as(self, other: &SimilarSettings) -> Self {
         SimilarSettings { has_texts: other.has_texts, ..self }
     }
 
-    /// Reads the settings of a store; `None` if it has none, because it is a store of fingerprints.
+    /// Reads the settings of a store. Returns `None` if the store has no such settings, because it is a plain store of
+    /// fingerprints.
     ///
     /// # Errors
     /// The errors of [`Snapshot::metadata`]; [`Error::Refused`] if the settings are from another version or damaged.
@@ -100,11 +102,11 @@ impl SimilarSettings {
         })
     }
 
-    /// Reads the settings of a store, and checks that they are equivalent to these: equal except for the number of bands.
-    /// Returns `None` for an empty store without settings, whose creation was interrupted.
+    /// Reads the settings of a store, and checks that they are equal to `self` except for the number of bands. Returns `None` for
+    /// an empty store without settings, whose creation was interrupted.
     ///
     /// # Errors
-    /// [`Error::Setting`] if the store has other settings or is a store of fingerprints; the errors of
+    /// [`Error::Setting`] if the store has other settings or is a plain store of fingerprints; the errors of
     /// [`SimilarSettings::from_store`].
     pub fn read_equivalent(self, store: &Snapshot<u64>) -> Result<Option<Self>> {
         let other = |setting, has, asked| {
@@ -118,7 +120,7 @@ impl SimilarSettings {
         }
     }
 
-    /// Parses the settings, as `Display` writes them.
+    /// Parses settings in the format that `Display` writes. Returns `None` if the format is wrong or a value is out of range.
     pub(super) fn parse(mark: &str) -> Option<Self> {
         let (mark, has_texts) = match mark.strip_suffix(" texts") {
             Some(mark) => (mark, true),
@@ -134,13 +136,13 @@ impl SimilarSettings {
         Some(SimilarSettings { similar, recall, search, has_texts })
     }
 
-    /// Returns the similarity threshold.
+    /// Returns the similarity threshold: the smallest similarity at which two documents count as similar.
     pub fn min_similarity(&self) -> f64 {
         self.similar
     }
 
-    /// Returns the required probability that a document exactly at the similarity threshold is found. The actual probability
-    /// may be a little higher.
+    /// Returns the required probability that a stored document exactly at the similarity threshold is found as a candidate. The
+    /// actual probability may be a little higher.
     pub fn recall(&self) -> f64 {
         self.recall
     }
@@ -150,7 +152,7 @@ impl SimilarSettings {
         self.has_texts
     }
 
-    /// Whether the settings are equal except for the number of bands.
+    /// Whether two settings are equal, ignoring the number of bands.
     pub(super) fn is_equivalent_to(&self, other: &SimilarSettings) -> bool {
         (self.similar, self.recall, self.has_texts) == (other.similar, other.recall, other.has_texts)
     }
@@ -169,30 +171,32 @@ impl SimilarSettings {
         format!("similarity >= {}, recall {}, {texts}", self.similar, self.recall)
     }
 
-    /// Returns the number of bands (64-bit words) that the store indexes of each document's signature, counted from its beginning.
+    /// Returns the number of bands (64-bit words) at the beginning of each document's signature that the store indexes.
     pub fn bands(&self) -> usize {
         self.search.bands
     }
 
-    /// Returns the maximum number of differing bits in a band, which is the distance of the store's queries.
+    /// Returns the Hamming distance of the store's queries. A stored document becomes a candidate if one of its indexed bands
+    /// (64-bit words of the signature) differs from a band of the searched text in at most this number of bits.
     pub fn band_distance(&self) -> u32 {
         self.search.band_distance
     }
 
-    /// Returns the maximum number of differing bits, out of 512, in the signatures of two documents. If more bits differ, their
-    /// texts are not compared.
+    /// Returns the maximum number of differing bits, out of 512, in the signatures of two documents whose texts are compared. If
+    /// more bits differ, the documents are too dissimilar.
     pub fn signature_distance(&self) -> u32 {
         self.search.signature_distance
     }
 }
 
-/// Returns the search by `bands` bands that reaches the recall within a distance that stores support.
+/// Returns the band search with `bands` bands that reaches the recall. Returns `None` if this needs a greater band distance than
+/// stores support.
 fn search(similar: f64, recall: f64, bands: usize) -> Option<BandSearch> {
     BandSearch::new(similar, recall, bands, u64::MAX_DISTANCE)
 }
 
 impl std::fmt::Display for SimilarSettings {
-    /// Writes the settings in the format in which the store's metadata keeps them.
+    /// Writes the settings in the format of the store's metadata.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let SimilarSettings { similar, recall, has_texts, .. } = self;
         let texts = if *has_texts { " texts" } else { "" };

@@ -1,4 +1,4 @@
-//! A live store of documents that finds similar documents by their signatures.
+//! Additions, removals and searches in a store of similar documents, from any number of threads. Start with [`SimilarDocuments`].
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -23,29 +23,32 @@ pub enum SimilarAddition {
     Added,
     /// These stored documents are similar, the most similar first. The document was not added.
     SimilarTo(Vec<SimilarDocument>),
-    /// The text has no features. The document was not added.
+    /// The text has no features, so the document was not added.
     Empty,
 }
 
-/// A text that is ready to be added to a store: the result of [`SimilarDocuments::prepare`].
+/// A text with its features and signature, ready to be added to a store: the result of [`SimilarDocuments::prepare`].
 #[derive(Clone, Debug)]
 pub struct PreparedText {
     encoded: EncodedDocument,
     features: Vec<u64>,
 }
 
-/// Number of locks for ids, and number of locks for names. Ids or names with the same remainder share a lock.
+/// Number of locks for ids, and also number of locks for names. Ids with the same remainder modulo this number share a lock. Names
+/// whose hashes have the same remainder share a lock too.
 const LOCK_COUNT: usize = 64;
 
-/// A live store of documents. It adds a document if no stored document is similar; otherwise it returns the similar documents.
+/// A [store of similar documents](open_similar_store), open for reading and writing. It adds a document if no stored document is
+/// similar; otherwise it returns the similar documents.
 ///
-/// The store keeps a signature of 76 bytes for each document, and indexes some of its bands in its tables. A stored document at
-/// the similarity threshold becomes a candidate with the probability of the [recall](SimilarSettings::recall). More similar
-/// documents have a higher probability, and equal documents always become candidates.
+/// The store keeps a signature of 76 bytes for each document, and indexes the signature's first bands as fingerprints. A stored
+/// document exactly at the similarity threshold becomes a candidate with the probability of the
+/// [recall](SimilarSettings::recall). More similar documents have a higher probability, and equal documents always become
+/// candidates.
 ///
 /// In a store [with texts](SimilarSettings::with_texts), similarities are exact. In other stores they are estimates with a
-/// standard error, so about half of the documents at the threshold are found. If a document has several candidates near the
-/// threshold, it is new unless an estimate reaches the [limit](super::EstimateLimit) for this number of candidates.
+/// standard error, so about half of the documents exactly at the threshold are found. If a document has several candidates near
+/// the threshold, it counts as new unless an estimate reaches the [limit](super::EstimateLimit) for this number of candidates.
 ///
 /// ```
 /// use simstore::StoreOptions;
@@ -68,21 +71,22 @@ pub struct SimilarDocuments {
     store: Store<u64>,
     comparer: DocumentComparer,
     durability: Durability,
-    /// Documents added since the last check whether a dictionary can be trained.
+    /// Number of documents added since the last check whether the store has enough texts to train a compression dictionary.
     additions_since_check: AtomicUsize,
-    /// Locks by id modulo [`LOCK_COUNT`], held while a document is written.
+    /// Locks for ids. A writer of a document holds the lock with index `id % LOCK_COUNT`.
     id_locks: [Mutex<()>; LOCK_COUNT],
-    /// Locks by hash of the name modulo [`LOCK_COUNT`], held while a named document is written. Taken after the lock of the id.
+    /// Locks for names. A writer of a document with a name first takes the lock for the document's id, then the lock with index
+    /// `hash % LOCK_COUNT`, where `hash` is the hash of the name.
     name_locks: [Mutex<()>; LOCK_COUNT],
-    /// Index of all names; built when the first document with a name is added.
+    /// Index of all names in the store. It is built when the first document with a name is added after opening.
     names: Mutex<Option<DocumentNameIndex>>,
-    /// Highest id that was ever used. Cached, because the store scans its memtables for it.
+    /// Highest id that was ever used. It is cached, because [`Snapshot::highest_id`] scans the memtables.
     highest_id: Mutex<Option<u64>>,
 }
 
 impl SimilarDocuments {
-    /// Opens the store at `path`, or creates it with this profile and these settings. Ignores the distance and profile in
-    /// `options`.
+    /// Opens the store at `path`, or creates it with this profile and these settings. The distance and the profile in `options`
+    /// are ignored, because `settings` and `profile` take their place.
     ///
     /// # Errors
     /// The errors of [`Store::open`]; [`Error::Setting`] if the store has another profile or other settings, or is a store of
@@ -114,8 +118,8 @@ impl SimilarDocuments {
     }
 
     /// Adds a document with an id and an optional name, unless similar documents are found. Returns when the write has the
-    /// durability of [`StoreOptions::durability`]. Threads may call this concurrently: if two of them add similar texts, only
-    /// one text is added.
+    /// durability of [`StoreOptions::durability`]. Threads may call this method concurrently. If two threads add similar texts,
+    /// only one text is added.
     ///
     /// # Errors
     /// The errors of [`SimilarDocuments::prepare`] and [`SimilarDocuments::add_prepared`].
@@ -126,8 +130,8 @@ impl SimilarDocuments {
         }
     }
 
-    /// Computes the features and the signature of a text, and compresses it if the store keeps texts. `None` if the text has no
-    /// features. This is most of the work of adding a document, and runs concurrently on any number of threads.
+    /// Computes the features and the signature of a text, and compresses the text if the store keeps texts. Returns `None` if the
+    /// text has no features. Preparation is most of the work of adding a document, and runs concurrently on any number of threads.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if the text is too long for a store that keeps texts.
@@ -141,8 +145,8 @@ impl SimilarDocuments {
     /// Like [`SimilarDocuments::add`], for a prepared text.
     ///
     /// # Errors
-    /// Errors of reading or writing the store; [`Error::BadArgument`] if the id or the name belongs to another text
-    /// ([remove](SimilarDocuments::remove) it first), or if the name is longer than 64 KiB.
+    /// Errors of reading or writing the store; [`Error::BadArgument`] if the id or the name belongs to a document with another
+    /// text ([remove](SimilarDocuments::remove) that document first), or if the name is longer than 64 KiB.
     pub fn add_prepared(
         &self,
         prepared: &PreparedText,
@@ -219,7 +223,8 @@ impl SimilarDocuments {
         Ok(true)
     }
 
-    /// Refuses a name that belongs to another text. The same text may have the name with several ids.
+    /// Returns an error if a document with another text and another id has this name. Several documents with the same text may
+    /// share a name.
     fn check_name(&self, encoded: &EncodedDocument, id: u64, name: &str) -> Result<()> {
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         // The snapshot is taken after the lock. So it contains every name that was written before the index existed.
@@ -243,10 +248,10 @@ impl SimilarDocuments {
         Ok(())
     }
 
-    /// Whether the document is already stored with this id.
+    /// Whether a document with the same text is already stored with this id.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if the id belongs to another text.
+    /// [`Error::BadArgument`] if a document with another text is stored with this id.
     fn is_stored(&self, encoded: &EncodedDocument, id: u64) -> Result<bool> {
         // No document has an id above the highest one, so nothing needs to be read.
         if self.highest_id().is_none_or(|highest_id| id > highest_id) {
@@ -260,7 +265,7 @@ impl SimilarDocuments {
         }
     }
 
-    /// Returns the id of the stored document with this text and this name; `None` if it is not stored.
+    /// Returns the id of a stored document with this text and this name; `None` if no such document is stored.
     ///
     /// # Errors
     /// Errors of reading the store.
@@ -302,19 +307,19 @@ impl SimilarDocuments {
         }
     }
 
-    /// Locks a name for a write.
+    /// Locks a name until a document with this name is written.
     fn name_lock(&self, name: &str) -> MutexGuard<'_, ()> {
         let rest = xxh3_64(name.as_bytes()) % LOCK_COUNT as u64;
         self.name_locks[rest as usize].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks an id for a write.
+    /// Locks an id until the document with this id is written or removed.
     fn id_lock(&self, id: u64) -> MutexGuard<'_, ()> {
         self.id_locks[(id % LOCK_COUNT as u64) as usize].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Trains a dictionary once the store has enough texts. Checks this at the first addition, then after every
-    /// [`DICTIONARY_SAMPLES`] additions.
+    /// Trains the store's compression dictionary once the store has enough texts. Counts the texts at the first addition, then
+    /// after every [`DICTIONARY_SAMPLES`] additions, until the store has a dictionary.
     fn build_dictionary_if_due(&self) -> Result<()> {
         if self.settings().has_texts()
             && self.additions_since_check.fetch_add(1, Ordering::Relaxed) == DICTIONARY_SAMPLES
@@ -326,7 +331,8 @@ impl SimilarDocuments {
         Ok(())
     }
 
-    /// Returns the stored documents that are similar to a text, the most similar first. Returns none if the text has no features.
+    /// Returns the stored documents that are similar to a text, the most similar first. The result is empty if the text has no
+    /// features.
     ///
     /// # Errors
     /// The errors of [`SimilarSettings::candidates`] and [`DocumentComparer::find_similar`].
@@ -337,7 +343,8 @@ impl SimilarDocuments {
         self.compare(&signature, || Ok(features), &candidates)
     }
 
-    /// Returns the documents among `ids` that are similar to a text with this signature.
+    /// Returns the documents among `ids` that are similar to a text, which is given by its signature and, if they are needed, its
+    /// features.
     fn compare(
         &self,
         signature: &Signature,
@@ -348,7 +355,7 @@ impl SimilarDocuments {
         self.comparer.find_similar(&self.store.snapshot(), signature, features, ids, min_similarity)
     }
 
-    /// Returns the text of the document with this id; `None` if the id is free or the store keeps no texts.
+    /// Returns the text of the document with this id; `None` if there is no such document or the store keeps no texts.
     ///
     /// # Errors
     /// The errors of [`DocumentComparer::text`].
@@ -356,10 +363,10 @@ impl SimilarDocuments {
         self.comparer.text(&self.store.snapshot(), id)
     }
 
-    /// Removes the document with this id. Returns whether it existed.
+    /// Removes the document with this id. Returns `false` if there is no such document.
     ///
     /// # Errors
-    /// The errors of [`Transaction::commit`](simstore::Transaction::commit).
+    /// The errors of [`SimilarSettings::signature`] and [`Transaction::commit`](simstore::Transaction::commit).
     pub fn remove(&self, id: u64) -> Result<bool> {
         let _writing = self.id_lock(id);
         let Some(signature) = self.settings().signature(&self.store.snapshot(), id)? else {
@@ -371,19 +378,19 @@ impl SimilarDocuments {
         Ok(true)
     }
 
-    /// Returns the number of documents. It is an upper bound while deleted documents are still in the store's files.
+    /// Returns the number of documents. The number is too high while the store's files still contain deleted documents.
     pub fn count(&self) -> u64 {
         let stats = self.store.snapshot().stats();
         (stats.ids + stats.memtable_entries) / self.settings().bands() as u64
     }
 
-    /// Returns the profile, which defines the features of texts.
+    /// Returns the profile, which defines the features of a text.
     pub fn profile(&self) -> &Profile {
         self.comparer.profile()
     }
 
-    /// Returns the underlying store. Its fingerprints are MinHash bands: the first N bands of each document, where N is a setting
-    /// of the store.
+    /// Returns the underlying store of fingerprints. The fingerprints of a document are the first bands of its MinHash signature.
+    /// Their number is [`SimilarSettings::bands`].
     pub fn store(&self) -> &Store<u64> {
         &self.store
     }
@@ -394,13 +401,17 @@ impl SimilarDocuments {
     }
 }
 
-/// Plan of new stores with a distance of at least [`DEFAULT_PLAN_MIN_DISTANCE`]. By the cost model, three tables are the
-/// fastest at these distances, from a thousand bands to a billion.
+/// Default [table plan](PlanChoice) of a new store for queries with a distance of at least [`DEFAULT_PLAN_MIN_DISTANCE`]. The plan
+/// has three tables. By the cost model, it is the fastest plan at these distances for a thousand to a billion stored bands.
 const DEFAULT_PLAN: &str = "probe-3";
 const DEFAULT_PLAN_MIN_DISTANCE: u32 = 4;
 
-/// Opens or creates a store of similar documents. A new store has the distance of `settings`, and a suitable plan and codec unless
-/// `options` choose them.
+/// Opens or creates a *store of similar documents*: an on-disk store that keeps a MinHash signature and optionally the text of each
+/// document, and finds the stored documents that are similar to a given text.
+///
+/// The fingerprints in the store are the first bands (64-bit words) of the signatures. A new store answers queries within the
+/// [band distance](SimilarSettings::band_distance) of `settings`, and the distance in `options` is ignored. The store's plan and
+/// codec suit this distance, unless `options` choose others.
 ///
 /// # Errors
 /// The errors of [`Store::open`]; [`Error::Setting`] if an existing store has other settings, or is a store of fingerprints.

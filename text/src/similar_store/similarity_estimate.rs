@@ -1,4 +1,4 @@
-//! Similarity of two sets, estimated from their signatures; and signatures as bytes.
+//! Estimates the similarity of two sets from their signatures. Also encodes signatures as bytes.
 
 use crate::Signature;
 use crate::minhash::{BANDS, SIGNATURE_BITS};
@@ -13,7 +13,7 @@ pub struct SimilarityEstimate {
 }
 
 impl SimilarityEstimate {
-    /// Returns an exact similarity.
+    /// Returns an estimate for a similarity that is known exactly: its standard error is 0.
     pub fn exact(similarity: f64) -> SimilarityEstimate {
         SimilarityEstimate { similarity, standard_error: 0.0 }
     }
@@ -26,9 +26,9 @@ impl Signature {
     /// Estimates the Jaccard similarity of two sets.
     ///
     /// The similarity of equal sets is 1, and exact. If the signatures of different sets differ in d bits, the estimate is 1 -
-    /// 2 d / 512, rounded to the nearest possible similarity. Possible similarities are ratios of two integers: the sizes of
-    /// the intersection and the union of sets with these sizes. The standard error is 2 sqrt(p (1 - p) / 512), where p is (1 +
-    /// d) / (2 + 512).
+    /// 2 d / 512, rounded to the nearest possible similarity. Since the sizes of both sets are known, only some similarities are
+    /// possible, one for each number of shared members. The standard error is 2 sqrt(p (1 - p) / 512), where p is
+    /// (1 + d) / (2 + 512).
     ///
     /// ```
     /// use simstore_text::Signature;
@@ -63,8 +63,8 @@ impl Signature {
         bytes
     }
 
-    /// Decodes the signature at the beginning of `bytes`. Also returns the bytes after it. `None` if the bytes are too short,
-    /// or the set would be empty.
+    /// Decodes the signature at the beginning of `bytes`. Returns the signature and the bytes after it. Returns `None` if `bytes`
+    /// has fewer than 76 bytes, or if the number of features is 0.
     pub fn from_bytes(bytes: &[u8]) -> Option<(Signature, &[u8])> {
         let (features, rest) = bytes.split_first_chunk()?;
         let (words, rest) = rest.split_at_checked(SIGNATURE_BYTES - 4)?;
@@ -109,7 +109,7 @@ mod tests {
         }
     }
 
-    /// Estimates are unbiased, and their deviation matches the standard error.
+    /// Over many estimates, the mean error is near 0, and the standard deviation of the errors matches the stated standard error.
     #[test]
     fn estimates_are_as_good_as_they_say() {
         for (members, other, both) in

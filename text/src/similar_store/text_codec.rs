@@ -1,4 +1,5 @@
-//! Compression of stored texts: Zstandard frames with a dictionary that is trained on the store's first texts.
+//! Compression of the texts in a store. Each text becomes a Zstandard frame. The compression dictionary is trained on the store's
+//! first texts.
 
 use std::io::Read;
 use std::sync::OnceLock;
@@ -9,24 +10,25 @@ use zstd::zstd_safe::{CDict, DDict};
 
 use super::similarity_estimate;
 
-/// Prefix of the metadata keys that hold the dictionary. The number of a part, from 0, follows.
+/// Prefix of the metadata keys under which the parts of the compression dictionary are stored. The part's number, from 0, follows.
 const DICTIONARY_KEY_PREFIX: &str = "similar texts ";
-/// Size in bytes of each dictionary part. With [`DICTIONARY_PARTS`] parts, the dictionary has up to 32 KiB. It saves a quarter
-/// to half of the bytes of pages and paragraphs, compared with frames without a dictionary.
+/// Size in bytes of each part of the compression dictionary except the last. With [`DICTIONARY_PARTS`] parts, the dictionary has up
+/// to 32 KiB. Such a dictionary saves a quarter to half of the bytes of compressed pages and paragraphs.
 const DICTIONARY_PART_BYTES: usize = 4096;
 const DICTIONARY_PARTS: usize = 8;
-/// Number of texts that the dictionary is trained on.
+/// Number of texts that the compression dictionary is trained on.
 pub(super) const DICTIONARY_SAMPLES: usize = 1000;
-/// Maximum number of bytes of a text that the training uses.
+/// Maximum number of bytes, from the beginning of a text, that the training of the compression dictionary uses.
 const SAMPLE_BYTES_MAX: usize = 16 << 10;
 
 const COMPRESSION_LEVEL: i32 = 3;
-/// Maximum size in bytes of a note: the signature and the compressed text.
+/// Maximum size in bytes of a document's note, which consists of the signature and the compressed text.
 const NOTE_BYTES_MAX: usize = 1 << 24;
-/// Size in bytes of the text length, which precedes the frame.
+/// Size in bytes of the encoded text length, which precedes the Zstandard frame of a compressed text.
 const LENGTH_BYTES: usize = 4;
 
-/// Compresses and decompresses texts. Once a store has a dictionary, the dictionary never changes.
+/// Compresses and decompresses the texts of a store. It loads the store's compression dictionary once, because the dictionary never
+/// changes.
 #[derive(Default)]
 pub(super) struct TextCodec {
     dictionary: OnceLock<TextDictionary>,
@@ -38,7 +40,8 @@ struct TextDictionary {
 }
 
 impl TextDictionary {
-    /// Returns `None` if Zstandard rejects these bytes as a dictionary; the constructors of `zstd` would panic.
+    /// Prepares a dictionary for compression and decompression. Returns `None` if Zstandard rejects the bytes. This is checked
+    /// first, because the constructors of the crate `zstd` would panic.
     fn new(bytes: &[u8]) -> Option<Self> {
         CDict::try_create(bytes, COMPRESSION_LEVEL)?;
         DDict::try_create(bytes)?;
@@ -49,7 +52,7 @@ impl TextDictionary {
 }
 
 impl TextCodec {
-    /// Loads the store's dictionary if it is not loaded yet. Returns whether the store has one.
+    /// Loads the store's compression dictionary if it is not loaded yet. Returns whether the store has a dictionary.
     pub(super) fn load_dictionary<F: Fingerprint>(&self, store: &Snapshot<F>) -> Result<bool> {
         if self.dictionary.get().is_none()
             && let Some(bytes) = read_dictionary(store)?
@@ -68,7 +71,7 @@ impl TextCodec {
         Ok(self.dictionary.get().is_some())
     }
 
-    /// Compresses a text: its length in bytes (`u32`, little-endian), then a Zstandard frame.
+    /// Compresses a text. The result is the length of the text in bytes (`u32`, little-endian), then a Zstandard frame.
     pub(super) fn compress(&self, text: &str) -> Result<Vec<u8>> {
         let too_long = |bytes: usize| {
             Error::BadArgument(format!(
@@ -126,12 +129,12 @@ impl TextCodec {
     }
 }
 
-/// Iterates over the metadata keys that hold the dictionary.
+/// Iterates over the metadata keys under which the parts of the compression dictionary may be stored.
 pub(super) fn dictionary_keys() -> impl Iterator<Item = String> {
     (0..DICTIONARY_PARTS).map(|part| format!("{DICTIONARY_KEY_PREFIX}{part}"))
 }
 
-/// Reads the store's dictionary, joined from its parts; `None` if the store has none.
+/// Reads the store's compression dictionary, joined from its parts; `None` if the store has no dictionary.
 fn read_dictionary<F: Fingerprint>(store: &Snapshot<F>) -> Result<Option<Vec<u8>>> {
     let mut dictionary = Vec::new();
     for key in dictionary_keys() {
@@ -143,7 +146,8 @@ fn read_dictionary<F: Fingerprint>(store: &Snapshot<F>) -> Result<Option<Vec<u8>
     Ok((!dictionary.is_empty()).then_some(dictionary))
 }
 
-/// Returns the beginning of a text, as used for training the dictionary.
+/// Returns the beginning of a text, at most [`SAMPLE_BYTES_MAX`] bytes. Only this part is used for training the compression
+/// dictionary.
 pub(super) fn truncate_sample(mut text: String) -> String {
     let mut end = text.len().min(SAMPLE_BYTES_MAX);
     while !text.is_char_boundary(end) {
@@ -154,8 +158,8 @@ pub(super) fn truncate_sample(mut text: String) -> String {
     text
 }
 
-/// Trains a dictionary on texts and stores it. Does nothing if Zstandard cannot train one, because the texts are too few or too
-/// similar.
+/// Trains a compression dictionary on texts and stores the dictionary. Does nothing if Zstandard cannot train a dictionary, because
+/// the texts are too few or too similar.
 pub(super) fn store_dictionary<F: Fingerprint>(store: &Store<F>, texts: &[String]) -> Result<()> {
     let samples: Vec<&[u8]> =
         texts.iter().map(|text| &text.as_bytes()[..text.len().min(SAMPLE_BYTES_MAX)]).collect();
@@ -194,7 +198,7 @@ mod tests {
         }
     }
 
-    /// Metadata may hold any bytes. Bytes that only begin like a dictionary are refused.
+    /// Bytes in the metadata that begin like a Zstandard dictionary, but are not one, are refused.
     #[test]
     fn a_mark_that_is_no_dictionary_is_refused() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,18 +1,20 @@
-//! Words of ASCII text, found 64 bytes at a time.
+//! Segmentation of ASCII text into words, 64 bytes at a time.
 
 use crate::bits;
 
-/// Bytes in a block: one for each bit of a mask.
+/// Number of bytes in a block, which is the number of bits in a mask.
 pub(super) const BLOCK_BYTES: usize = 64;
 
-/// Visits the start and end of each word at the beginning of a block. Returns the number of bytes processed.
+/// Visits the words of a block from its beginning, each by its start and end in the block. Returns the number of bytes up to which
+/// the words were visited.
 ///
-/// A word here is a run of letters and digits. The visit stops before a word that needs the full rules:
+/// The function finds only words that are runs of ASCII letters and digits. It stops before a word for which this may be wrong, so
+/// that the full rules of UAX #29 are needed:
 /// - a word with an underscore or a joiner (`.`, `'`, `:`, `,` or `;` between two letters or digits);
 /// - a word next to a character outside ASCII;
 /// - a word that may continue after the block.
 ///
-/// A result of 0 means that the first word needs the full rules.
+/// A result of 0 means that already the first word needs the full rules.
 #[inline(always)]
 pub(super) fn visit_words(block: &[u8; BLOCK_BYTES], mut visit: impl FnMut(usize, usize)) -> usize {
     let ByteClassMasks { words, joiners, underscores, others } = ByteClassMasks::new(block);
@@ -34,9 +36,9 @@ pub(super) fn visit_words(block: &[u8; BLOCK_BYTES], mut visit: impl FnMut(usize
     first_other as usize
 }
 
-/// Masks of the byte classes of a block: bit i says whether byte i is in the class.
+/// One mask for each class of bytes in a block. Bit i of the mask says whether byte i of the block is in the class.
 struct ByteClassMasks {
-    /// Letters, digits and underscores.
+    /// ASCII letters, digits and underscores.
     words: u64,
     joiners: u64,
     underscores: u64,
@@ -59,7 +61,7 @@ impl ByteClassMasks {
     }
 }
 
-/// Returns the mask of the bytes in a class.
+/// Returns the mask of the bytes that are in a class: bit i is `is_in_class(block[i])`.
 #[inline(always)]
 fn class_mask(block: &[u8; BLOCK_BYTES], is_in_class: impl Fn(u8) -> bool) -> u64 {
     bits::mask_from_flags(&block.map(|byte| u8::from(is_in_class(byte))))

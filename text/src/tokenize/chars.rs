@@ -1,12 +1,12 @@
-//! N-grams of characters.
+//! Features that are n-grams of successive characters.
 
 use unicode_normalization::char::is_combining_mark;
 
 use crate::tokenize::words::visit_unit_ngrams;
 
-/// Visits every n-gram of `n` successive characters. A text with fewer characters, but at least one, is one n-gram.
-///
-/// Letters, digits and combining marks are characters. Any run of other characters between them counts as one space.
+/// Visits every n-gram of `n` successive characters, after each run of white space, punctuation and symbols between two words was
+/// replaced with one space. At both ends of the text, such runs are removed. A text with fewer than `n` characters, but at least
+/// one, is one n-gram.
 pub(super) fn char_ngrams(text: &str, n: usize, mut visit: impl FnMut(&str)) {
     let mut joined = String::with_capacity(text.len() + 1);
     let mut bounds = Vec::with_capacity(text.len());

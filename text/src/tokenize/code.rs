@@ -1,4 +1,4 @@
-//! N-grams of words in source code.
+//! Features of source code: n-grams of successive identifiers, numbers and punctuation characters.
 
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -7,9 +7,9 @@ use crate::tokenize::words::{WordBuffer, visit_unit_ngrams};
 /// Visits every n-gram of `n` successive words of source code, joined by single spaces. A text with fewer words, but at least
 /// one, is one n-gram.
 ///
-/// Words are identifiers, numbers and punctuation characters. An identifier or number is a run of letters, digits and
-/// underscores. A number may have points between its digits. A punctuation character is any other character that is not white
-/// space. A run that is not all ASCII, as in comments, is split by UAX #29.
+/// A word is an identifier, a number or a punctuation character. Identifiers and numbers are runs of letters, digits and
+/// underscores. A number may also have points between its digits. Any other character except white space is a punctuation
+/// character. If a run contains a character outside ASCII, as in comments, the rules of UAX #29 split the run into words.
 pub(super) fn code_ngrams(text: &str, n: usize, mut visit: impl FnMut(&str)) {
     let mut words = WordBuffer::default();
     words.clear(text.len());
@@ -18,7 +18,7 @@ pub(super) fn code_ngrams(text: &str, n: usize, mut visit: impl FnMut(&str)) {
     visit_unit_ngrams(&words.joined, &words.bounds, n, 1, &mut visit);
 }
 
-/// Visits the words of source code.
+/// Visits the words of source code, as [`code_ngrams`] defines them.
 pub(super) fn visit_words(text: &str, mut visit: impl FnMut(&str)) {
     let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text);
     while let Some(first) = rest.chars().next() {
@@ -35,7 +35,7 @@ fn is_run_character(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || (!c.is_ascii() && !c.is_whitespace())
 }
 
-/// Returns the length in bytes of the identifier or number at the beginning of a text.
+/// Returns the length in bytes of the identifier or number at the beginning of a text, before a split by UAX #29.
 fn run_length(text: &str) -> usize {
     let bytes = text.as_bytes();
     let is_number = bytes[0].is_ascii_digit();
@@ -95,7 +95,7 @@ mod tests {
     }
 
     proptest! {
-        /// Only white space is dropped.
+        /// Concatenated, the words of a text contain all of its characters except white space.
         #[test]
         fn words_hold_all_that_is_no_white_space(text in "([a-z_.0-9+# \t\n-]|[é中’→\u{301}]|\\PC){0,40}") {
             let solid = |text: &str| -> String { text.chars().filter(|c| !c.is_whitespace()).collect() };

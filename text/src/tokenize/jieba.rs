@@ -9,7 +9,7 @@ use crate::idf_table::{IDF_UNIT, IdfTable};
 use crate::resources::Resource;
 use simstore::Result;
 
-/// Maximum frequency of a word in a user dictionary. Sums of frequencies fit in 64 bits.
+/// Maximum frequency of a word in a user dictionary. With this maximum, sums of frequencies fit in 64 bits.
 const FREQUENCY_MAX: usize = 1_000_000_000;
 
 /// Default dictionary of jieba-rs, loaded when the first text needs it.
@@ -17,12 +17,12 @@ static JIEBA: LazyLock<Jieba> = LazyLock::new(Jieba::new);
 /// Default IDF table and stop words of jieba-rs, loaded when the first text needs them.
 static TF_IDF: LazyLock<TfIdf> = LazyLock::new(TfIdf::default);
 
-/// Extracts the keywords of texts.
+/// Extracts the keywords of texts with jieba-rs. The user may replace the defaults of the dictionary, stop words and IDF table.
 #[derive(Default)]
 pub(crate) struct KeywordExtractor {
-    /// Dictionary with user words; `None` for [`JIEBA`].
+    /// Default dictionary extended by words of the user. `None` if [`JIEBA`] is used.
     jieba: Option<Jieba>,
-    /// IDF table and stop words; `None` for [`TF_IDF`].
+    /// IDF table and stop words, at least one of them from the user. `None` if [`TF_IDF`] is used.
     tf_idf: Option<TfIdf>,
 }
 
@@ -46,11 +46,11 @@ impl KeywordExtractor {
         Ok(KeywordExtractor { jieba, tf_idf })
     }
 
-    /// Visits the `count` keywords of greatest weight, heaviest first. Weights are in units of 2^-24. Ties are broken by code
-    /// point order. Keywords have at least two characters.
+    /// Visits the `count` keywords of greatest weight in a text, heaviest first, with their weights in units of 2^-24. Keywords of
+    /// equal weight are in code point order. Each keyword has at least two characters.
     ///
     /// The weight of a word is its share of the text's words times its inverse document frequency. With `search`, words of two and
-    /// three characters inside longer words count too.
+    /// three characters inside longer words count as words of the text, too.
     pub(crate) fn visit(&self, text: &str, count: usize, search: bool, mut visit: impl FnMut(&str, u32)) {
         let jieba = self.jieba.as_ref().unwrap_or_else(|| &JIEBA);
         let tf_idf = self.tf_idf.as_ref().unwrap_or_else(|| &TF_IDF);
@@ -66,9 +66,9 @@ impl KeywordExtractor {
     }
 }
 
-/// Returns the keywords among the words of jieba's search mode, which jieba-rs does not support. It extracts keywords from the
-/// list of these words, with a dictionary that contains only these words, all equally frequent. So each word is segmented as
-/// itself.
+/// Returns the `count` heaviest keywords among the words that jieba's search mode finds. jieba-rs cannot extract keywords in this
+/// mode. So this function passes to jieba-rs, instead of the text, a list of the words that the mode finds, and a dictionary of
+/// only these words, all equally frequent. Then jieba-rs splits none of the words.
 fn search_keywords(jieba: &Jieba, tf_idf: &TfIdf, text: &str, count: usize) -> Vec<Keyword> {
     let mut found = Jieba::empty();
     let mut words = String::with_capacity(text.len() * 2);
@@ -82,7 +82,8 @@ fn search_keywords(jieba: &Jieba, tf_idf: &TfIdf, text: &str, count: usize) -> V
     tf_idf.extract_keywords(&found, &words, count, Vec::new())
 }
 
-/// Returns the default dictionary with additional words: lines `word`, `word frequency`, `word tag` or `word frequency tag`.
+/// Returns the default dictionary, extended by the words of `dictionary`. The lines of `dictionary` are `word`, `word frequency`,
+/// `word tag` or `word frequency tag`.
 fn extended_dictionary(dictionary: &Resource, cleaning: &Cleaning) -> Result<Jieba> {
     let mut jieba = JIEBA.clone();
     for (number, line) in dictionary.lines() {
@@ -108,7 +109,7 @@ fn extended_dictionary(dictionary: &Resource, cleaning: &Cleaning) -> Result<Jie
     Ok(jieba)
 }
 
-/// Returns TF-IDF weighting by a table. Words missing from the table have its median.
+/// Returns jieba-rs's TF-IDF weighting with the IDFs of a table. A word missing from the table has the table's median IDF.
 fn tf_idf_from_table(table: &IdfTable) -> TfIdf {
     let mut tf_idf = TfIdf::new(None::<&mut std::io::Empty>, KeywordExtractConfig::default());
     let is_word = |word: &str| !word.is_empty() && !word.contains(char::is_whitespace);
@@ -174,7 +175,8 @@ mod tests {
         assert!(inside.is_subset(&words(&search)));
     }
 
-    /// TF-IDF by its definition, with a table that contains every word.
+    /// In search mode, the keywords and their weights equal TF-IDF computed by its definition, if the IDF table contains every
+    /// word.
     #[test]
     fn search_mode_agrees_with_the_definition() {
         let samples = include_str!("../../../samples/zh.jsonl");

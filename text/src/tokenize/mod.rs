@@ -25,14 +25,15 @@ pub(crate) use crate::tokenize::words::WordBuffer;
 
 /// Number of words per feature for the tokenizers `auto` and `by-script`, and for texts in which `jieba-N` finds no keywords.
 const AUTO_WORDS: usize = 2;
-/// Default number of keywords per text.
+/// Default number of keywords that are extracted from a text.
 pub(crate) const DEFAULT_KEYWORD_COUNT: usize = 50;
-/// Default number of words per feature of source code. The code tokenizer returns 2.0 to 2.6 times the words of the text
-/// tokenizer, because punctuation characters are words. With 7 words per feature, a replaced word changes about the same share of
-/// the features as in a text with 3 words per feature.
+/// Default number of words per feature of source code. In the same source code, the tokenizer `code-N` finds 2.0 to 2.6 times as
+/// many words as `words-N`, because it counts punctuation characters as words. So 7 words of `code-N` span about as much source
+/// code as 3 words of `words-N`, and a replaced word changes about the same share of the features.
 pub(crate) const DEFAULT_CODE_WORDS: usize = 7;
 
-/// Appends the hash of each word of a text to `hashes`, with the SIMD instructions of the processor.
+/// Appends the hash of each word of `text` to `hashes`. [`dispatch`] runs this kernel with the newest SIMD instructions of the
+/// processor.
 struct WordHashKernel<'a> {
     text: &'a str,
     segmented: bool,
@@ -70,7 +71,7 @@ pub(crate) enum Tokenizer {
 }
 
 impl Tokenizer {
-    /// Whether features consist of words of natural language.
+    /// Whether the tokenizer's features consist of words of natural language.
     pub(crate) fn uses_words(self) -> bool {
         matches!(self, Tokenizer::Auto | Tokenizer::ByScript | Tokenizer::Words(_) | Tokenizer::Jieba(_))
     }
@@ -80,7 +81,7 @@ impl Tokenizer {
         matches!(self, Tokenizer::Code(_) | Tokenizer::Features | Tokenizer::Exact | Tokenizer::Preset(_))
     }
 
-    /// Returns the maximum number of keywords per text.
+    /// Returns the maximum number of keywords that are extracted from a text.
     pub(crate) fn keyword_count(self) -> usize {
         match self {
             Tokenizer::Jieba(count) => count,
@@ -88,7 +89,7 @@ impl Tokenizer {
         }
     }
 
-    /// Returns the number of words per feature if features are n-grams of words.
+    /// Returns the number of words per feature, or `None` if the features of `text` are not n-grams of words.
     fn shingle_size(self, text: &str) -> Option<usize> {
         match self {
             Tokenizer::Auto | Tokenizer::Jieba(_) => Some(AUTO_WORDS),
@@ -98,8 +99,9 @@ impl Tokenizer {
         }
     }
 
-    /// Appends the 64-bit xxh3 of each feature of a text to `hashes`. Features are not keywords here, and all occurrences have the
-    /// same weight. Returns whether repeated features must be counted only once.
+    /// Appends the 64-bit xxh3 of each feature of a text to `hashes`, as often as the feature occurs. Keywords are not selected.
+    /// Returns whether the caller must remove repeated hashes, because each feature counts only once. For `segmented`, see
+    /// [`Tokenizer::visit`].
     pub(crate) fn push_unit_weight_hashes(
         self,
         text: &str,
@@ -118,7 +120,7 @@ impl Tokenizer {
     }
 
     /// Appends to `hashes` the 64-bit hash of each feature of a text, as [feature sets](crate::Profile::feature_set) contain it.
-    /// Features are not keywords here. A hash is appended as often as its feature occurs.
+    /// Keywords are not selected. A hash is appended as often as its feature occurs.
     ///
     /// If features are n-grams of words, their hashes are computed from the hashes of the words: see [`push_shingles`]. `words`
     /// is a reusable buffer for the hashes of the words.
@@ -145,8 +147,8 @@ impl Tokenizer {
         push_shingles(words, n, hashes);
     }
 
-    /// Visits the features of a text with their weights, without selecting keywords. Each weight is 1, except for
-    /// [`Tokenizer::Features`] and presets.
+    /// Visits the features of a text with their weights. Keywords are not selected. Each weight is 1, except for
+    /// [`Tokenizer::Features`] and presets. With `segmented`, dictionaries split Thai, Lao, Khmer and Burmese into words.
     pub(crate) fn visit(self, text: &str, segmented: bool, mut visit: impl FnMut(&str, u32)) {
         let mut each = |feature: &str| visit(feature, 1);
         match self {

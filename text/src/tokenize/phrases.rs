@@ -1,20 +1,20 @@
-//! Phrases and sentences.
+//! Features that are phrases or sentences of a text.
 
 use std::cmp::Reverse;
 
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Visits the phrases of a text. A phrase ends at a punctuation mark, another symbol or an empty line. White space in a phrase
+/// Visits the phrases of a text. A phrase ends at a punctuation mark, a symbol or an empty line. White space in a phrase
 /// becomes a single space.
 pub(super) fn phrases(text: &str, visit: impl FnMut(&str)) {
     visit_pieces(text, |_| true, visit);
 }
 
 /// Visits the `count` longest distinct sentences of a text, longest first. The length is the number of characters without
-/// spaces. Ties are broken by code point order.
+/// spaces. Sentences of equal length are in code point order.
 ///
-/// A sentence ends with a full stop, exclamation mark or question mark outside of words, or with an empty line. White space and
-/// punctuation between its words become single spaces.
+/// A sentence ends with a full stop, exclamation mark, question mark or ellipsis outside of words, or with an empty line. White
+/// space and punctuation between the words of a sentence become single spaces.
 pub(super) fn longest_sentences(text: &str, count: usize, mut visit: impl FnMut(&str)) {
     let mut sentences = Vec::new();
     visit_pieces(text, ends_sentence, |sentence| {
@@ -30,7 +30,8 @@ fn ends_sentence(mark: char) -> bool {
     matches!(mark, '.' | '!' | '?' | '。' | '｡' | '．' | '！' | '？' | '…' | '؟' | '۔' | '।')
 }
 
-/// Splits a text at empty lines and at characters that satisfy `ends`. Visits the pieces.
+/// Splits a text at empty lines and at punctuation marks and symbols that satisfy `ends`. Visits the pieces that contain words,
+/// with single spaces instead of other characters between the words.
 fn visit_pieces(text: &str, ends: impl Fn(char) -> bool, mut visit: impl FnMut(&str)) {
     let mut piece = String::new();
     let (mut gap, mut line_breaks) = (false, 0);

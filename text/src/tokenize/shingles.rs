@@ -2,8 +2,8 @@
 
 use crate::splitmix::{GOLDEN_GAMMA, mix};
 
-/// Appends the hash of every shingle of `n` successive words to `shingles`. If there are fewer words, but at least one, all of
-/// them are one shingle.
+/// Appends the hash of every shingle of `n` successive words to `shingles`. `words` contains the hashes of the words. If there are
+/// fewer than `n` words, but at least one, all words are one shingle.
 ///
 /// `format-spec/signature.md` defines the hash. A shingle of one word has the hash of the word.
 pub(crate) fn push_shingles(words: &[u64], n: usize, shingles: &mut Vec<u64>) {
@@ -21,7 +21,7 @@ fn join(before: u64, word: u64) -> u64 {
     before.wrapping_mul(GOLDEN_GAMMA).wrapping_add(word)
 }
 
-/// Returns the hash of a shingle of two words or more.
+/// Returns the hash of a shingle of two words or more. `words` contains the hashes of the words.
 fn shingle(words: &[u64]) -> u64 {
     mix(words[1..].iter().fold(words[0], |before, &word| join(before, word)))
 }

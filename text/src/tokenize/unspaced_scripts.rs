@@ -1,4 +1,4 @@
-//! Words of Thai, Lao, Khmer and Burmese, which have no spaces between words.
+//! Segmentation of Thai, Lao, Khmer and Burmese texts, which have no spaces between words, into words.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -7,13 +7,14 @@ use icu_segmenter::options::LineBreakOptions;
 use icu_segmenter::{LineSegmenter, LineSegmenterBorrowed};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// ICU's line segmenter. In these scripts, lines may break between any two words, so line breaks are word boundaries. ICU's word
-/// segmenter would add 2 MB of dictionaries for Chinese and Japanese.
+/// ICU's line segmenter, which serves to find words: in Thai, Lao, Khmer and Burmese, lines may break between any two words.
+/// ICU's word segmenter would add 2 MB of dictionaries for Chinese and Japanese.
 static SEGMENTER: LazyLock<LineSegmenterBorrowed<'static>> =
     LazyLock::new(|| LineSegmenter::new_dictionary(LineBreakOptions::default()));
 
-/// Visits the words of a text by UAX #29, but segments Thai, Lao, Khmer and Burmese by ICU's dictionaries. Words outside the
-/// dictionaries, such as words of minority languages in these scripts, are split into characters with their combining marks.
+/// Visits the words of a text. Segments Thai, Lao, Khmer and Burmese by ICU's dictionaries, and other scripts by UAX #29. A word
+/// missing from the dictionaries, such as a word of a minority language in one of the four scripts, is split into characters with
+/// their combining marks.
 pub(super) fn visit_words(text: &str, mut visit: impl FnMut(&str)) {
     let mut rest = text;
     while let Some(start) = rest.find(is_unspaced_script) {
@@ -56,8 +57,8 @@ fn is_unspaced_script(c: char) -> bool {
     )
 }
 
-/// Composes the characters that NFKC decomposes but the dictionaries contain: the vowel sign AM of Thai and Lao, and two
-/// ligatures of Lao.
+/// Composes characters that the dictionaries contain in composed form, but that NFKC decomposes: the vowel sign AM of Thai and
+/// Lao, and two ligatures of Lao.
 fn compose(run: &str) -> Cow<'_, str> {
     let mut composed = Cow::Borrowed(run);
     for (parts, whole) in [

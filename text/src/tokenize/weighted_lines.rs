@@ -1,12 +1,12 @@
-//! Features and weights that the caller computed.
+//! Features and weights that the caller computed and passes as lines of text.
 
-/// Number of weight units in a weight of 1: the unit is 2^-16.
+/// The integer weight that stores a weight of 1. So integer weights are in units of 2^-16.
 const WEIGHT_UNIT: f64 = (1 << 16) as f64;
 
-/// Visits the features of lines `feature<TAB>weight`, with their weights in units of 2^-16.
+/// Visits the feature of each line `feature<TAB>weight`, with its weight in units of 2^-16.
 ///
-/// A line without a number after its last tab is a feature of weight 1. Weights are clamped to the range from 0 to 65535. Empty
-/// lines are ignored.
+/// If a line has no tab, or no number after its last tab, the whole line is a feature of weight 1. Weights are clamped to the range
+/// from 0 to 65535. Empty lines are ignored.
 pub(super) fn weighted_lines(text: &str, mut visit: impl FnMut(&str, u32)) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     for line in text.lines().filter(|line| !line.is_empty()) {

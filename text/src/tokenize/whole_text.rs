@@ -3,7 +3,7 @@
 use unicode_normalization::{UnicodeNormalization, is_nfc};
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Visits the text in normalisation form NFC, unless it is empty.
+/// Calls `visit` with the whole text in normalisation form NFC, unless the text is empty.
 pub(super) fn visit_whole(text: &str, mut visit: impl FnMut(&str)) {
     match text {
         "" => {}
@@ -12,7 +12,8 @@ pub(super) fn visit_whole(text: &str, mut visit: impl FnMut(&str)) {
     }
 }
 
-/// Returns the low and high half of the 128-bit xxh3 of a text. The feature set of an exact profile contains both halves.
+/// Returns the low and high half of the 128-bit xxh3 of a text. With the tokenizer `exact`, the feature set of a text consists of
+/// both halves.
 pub(super) fn hash_halves(text: &str) -> [u64; 2] {
     let hash = xxh3_128(text.as_bytes());
     [hash as u64, (hash >> 64) as u64]

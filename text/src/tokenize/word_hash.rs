@@ -20,8 +20,8 @@ const MASKS: [u64; 9] = {
 
 /// Returns the hash of the word `text[start..end]`, as `format-spec/signature.md` defines it.
 ///
-/// For words of up to 16 bytes, it runs the same few instructions, without branches on the length. It may read bytes of `text`
-/// after the word, which do not affect the hash.
+/// All words of up to 16 bytes take the same few instructions, without branches on the length. The function may read bytes of
+/// `text` after the word, which do not affect the hash.
 #[inline]
 pub(super) fn word_hash(text: &[u8], start: usize, end: usize) -> u64 {
     let length = end - start;
@@ -54,7 +54,7 @@ mod tests {
 
     use super::*;
 
-    /// The hash by its definition, from the bytes of the word alone.
+    /// Computes the result of [`word_hash`] by its definition, from the bytes of the word alone.
     fn plain(word: &[u8]) -> u64 {
         if word.len() > 16 {
             return xxh3_64(word);

@@ -4,7 +4,8 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::tokenize::{ascii_words, unspaced_scripts};
 
-/// Visits every n-gram of `n` successive words, joined by single spaces. A text with fewer words, but at least one, is one n-gram.
+/// Visits every n-gram of `n` successive words of a text, joined by single spaces. If the text has fewer than `n` words, but at
+/// least one, all words are one n-gram. For the definition of words and the parameter `segmented`, see [`visit_words`].
 pub(super) fn word_ngrams(text: &str, n: usize, segmented: bool, visit: impl FnMut(&str)) {
     WordBuffer::default().visit_ngrams(text, n, segmented, visit);
 }
@@ -14,12 +15,12 @@ pub(super) fn word_ngrams(text: &str, n: usize, segmented: bool, visit: impl FnM
 pub(crate) struct WordBuffer {
     /// The words, each followed by a space. Every n-gram is a slice of this string.
     pub(super) joined: String,
-    /// Offset of each word in `joined`; after [`WordBuffer::finish`], also the end of the last word with its space.
+    /// Offset of the start of each word in `joined`. After [`WordBuffer::finish`], the last entry is the length of `joined`.
     pub(super) bounds: Vec<usize>,
 }
 
 impl WordBuffer {
-    /// Replaces the words with the words of `text`, and visits their n-grams: see [`word_ngrams`].
+    /// Replaces the words in the buffer with the words of `text`, and visits the n-grams of `n` words: see [`word_ngrams`].
     pub(super) fn visit_ngrams(
         &mut self,
         text: &str,
@@ -33,7 +34,7 @@ impl WordBuffer {
         visit_unit_ngrams(&self.joined, &self.bounds, n, 1, &mut visit);
     }
 
-    /// Removes all words, and reserves memory for a text of `bytes` bytes.
+    /// Removes all words, and reserves memory for the words of a text of `bytes` bytes.
     pub(super) fn clear(&mut self, bytes: usize) {
         self.joined.clear();
         self.bounds.clear();
@@ -48,13 +49,13 @@ impl WordBuffer {
         self.joined.push(' ');
     }
 
-    /// Appends the end of the last word to the bounds.
+    /// Appends the end of the last word to [`WordBuffer::bounds`]. The caller must have added all words.
     pub(super) fn finish(&mut self) {
         self.bounds.push(self.joined.len());
     }
 }
 
-/// The class of a character for word segmentation.
+/// The class of a character in the fast word segmentation, which applies UAX #29 to the most frequent characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CharClass {
     /// A letter of ASCII, Latin-1, Latin Extended-A and -B, or Cyrillic.
@@ -67,13 +68,14 @@ enum CharClass {
     Other,
     /// A Han character, which is a word of its own.
     Han,
-    /// Any other character, which needs the full rules of UAX #29.
+    /// Any other character. The words around it are found by the full rules of UAX #29.
     Unknown,
     /// The end of the text.
     End,
 }
 
-/// Class of a character by its first byte. [`class_at`] corrects the class for bytes that begin characters of several classes.
+/// Class of a character by its first byte in UTF-8. If characters of several classes begin with this byte, [`class_at`] corrects
+/// the class.
 static CLASSES: [CharClass; 256] = {
     let mut classes = [CharClass::Unknown; 256];
     let mut byte = 0;
@@ -97,7 +99,8 @@ static CLASSES: [CharClass; 256] = {
     classes
 };
 
-/// Returns the class and the length in bytes of the character at a position.
+/// Returns the class and the length in bytes of the character at offset `at`. The length of a character of class `Unknown` may be
+/// wrong.
 #[inline]
 fn class_at(bytes: &[u8], at: usize) -> (CharClass, usize) {
     let Some(&first) = bytes.get(at) else { return (CharClass::End, 0) };
@@ -122,11 +125,11 @@ fn class_at(bytes: &[u8], at: usize) -> (CharClass, usize) {
     (if is_of_class { class } else { CharClass::Unknown }, length)
 }
 
-/// Visits the words of a text. `visit` receives a string, and the start and end of the word in it.
+/// Visits the words of a text. `visit` receives a string that contains the word, and the start and end of the word in this string.
 ///
-/// Words follow Unicode's word segmentation (UAX #29). A word contains a letter or a digit. Underscores at both ends are
-/// removed. A Han character is a word of its own. So is a character of Thai, Lao, Khmer and Burmese, unless `segmented` is set:
-/// then dictionaries segment these scripts into words.
+/// Words follow Unicode's word segmentation (UAX #29). A word contains a letter or a digit. Underscores at both ends are removed.
+/// A Han character is a word of its own. Without `segmented`, a character of Thai, Lao, Khmer and Burmese is also a word of its
+/// own. With `segmented`, dictionaries segment these scripts into words.
 #[inline(always)]
 pub(super) fn visit_words(text: &str, segmented: bool, mut visit: impl FnMut(&str, usize, usize)) {
     let bytes = text.as_bytes();
@@ -179,7 +182,7 @@ pub(super) fn visit_words(text: &str, segmented: bool, mut visit: impl FnMut(&st
     }
 }
 
-/// Visits the words of a text by the full rules of UAX #29.
+/// Visits the words of a text by the full rules of UAX #29. For the parameters, see [`visit_words`].
 #[inline(never)]
 fn visit_by_full_rules(text: &str, segmented: bool, visit: &mut impl FnMut(&str, usize, usize)) {
     let each = |word: &str| {
@@ -192,12 +195,12 @@ fn visit_by_full_rules(text: &str, segmented: bool, visit: &mut impl FnMut(&str,
     }
 }
 
-/// Removes underscores at both ends of a word, and any other leading characters that are neither letters nor digits.
+/// Removes underscores at both ends of a word. At its start, all characters before the first letter or digit are removed.
 fn trimmed(word: &str) -> &str {
     word.trim_start_matches(|c: char| !c.is_alphanumeric()).trim_end_matches('_')
 }
 
-/// Returns the end of the word that starts at `at`, or `None` if the word needs the full rules.
+/// Returns the end of the word that starts at offset `at`, or `None` if only the full rules of UAX #29 can find the end.
 #[inline]
 fn word_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     let mut before = CharClass::Underscore;
@@ -230,8 +233,8 @@ fn word_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// Returns the end of the part of a text that starts at `start` and needs the full rules of UAX #29. The part ends at the next
-/// character that certainly does not belong to the word before it, or at the end of the text.
+/// Returns the end of the part of a text, from offset `start` on, that is segmented by the full rules of UAX #29. The part ends
+/// before the next character that certainly does not belong to the word before it, or at the end of the text.
 fn full_rules_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
     loop {
@@ -310,8 +313,8 @@ mod tests {
         assert_eq!(words("คือ", 1), ["ค\u{e37}", "อ"]);
     }
 
-    /// The fast path segments characters of all classes except `Unknown` like the full rules of UAX #29, between any other
-    /// characters.
+    /// Texts that contain a character of a class other than `Unknown` are split into the same words as by the full rules of UAX
+    /// #29. The test covers all these characters, but of the Han characters only some at the limits of their range.
     #[test]
     fn every_character_of_the_fast_classes() {
         let fast = ('\0'..='\u{27f}').chain('\u{400}'..='\u{47f}').chain('\u{2000}'..='\u{206f}');
