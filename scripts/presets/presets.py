@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Computes fingerprints with the tools that the presets reproduce.
 
-    presets.py golden                                     write tests/presets/golden.tsv
+    presets.py golden                                      write text/tests/data/presets.tsv
     presets.py compare PRESET SIMSTORE CORPUS [--limit N]  compare with the fingerprints of SIMSTORE, for a .jsonl or .jsonl.gz
     presets.py speed PRESET CORPUS [--limit N]             speed of the tool: documents a second, one process
 
@@ -209,7 +209,7 @@ def write_golden():
     for source, text in golden_texts():
         values = [f"{tool(text):0{bits // 4}x}" for tool, bits in PRESETS.values()]
         rows.append("\t".join([json.dumps(source, ensure_ascii=False)] + values))
-    path = ROOT / "tests/presets/golden.tsv"
+    path = ROOT / "text/tests/data/presets.tsv"
     path.parent.mkdir(exist_ok=True)
     path.write_text("\n".join(rows) + "\n", encoding="utf-8")
     print(f"{path}: {len(rows) - 2} texts")
