@@ -1,4 +1,4 @@
-//! Stores whose fingerprint width is chosen at run time.
+//! Tests of stores whose fingerprint width is chosen at run time.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -157,7 +157,7 @@ fn writes_of_any_width() {
     }
 }
 
-/// `commit_if_new` with several inserts stores all of them, or none if any is near a stored fingerprint.
+/// `commit_if_new` with several inserts stores all fingerprints, or none if any of them is near a stored one.
 #[test]
 fn several_if_new() {
     let folder = tempfile::tempdir().unwrap();

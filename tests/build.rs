@@ -1,4 +1,4 @@
-//! Builds: leftovers after a failure, a kill or a full disk; replacing, locking, and names.
+//! Tests of builds: files left after a failure, a kill or a full disk; replacing a store, locking, and document names.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -82,7 +82,7 @@ fn a_store_that_is_replaced_stays_until_the_new_one_is_complete() {
 }
 
 #[test]
-fn what_a_killed_build_left_is_removed_by_the_next() {
+fn files_of_a_killed_build_are_removed_by_the_next_build() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     fs::create_dir(&path).unwrap();
@@ -101,7 +101,8 @@ fn what_a_killed_build_left_is_removed_by_the_next() {
     assert_eq!(names, expected);
 }
 
-/// Without a manifest, no writer removes any other file of a store. The files are deleted here one after the other.
+/// If the manifest of a store is missing, opening the store fails, and so does building a new store in its place.
+/// Neither changes a file. The test also checks this while it deletes the other files, one after the other.
 #[test]
 fn a_store_without_its_manifest_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
@@ -366,7 +367,8 @@ fn fingerprints_of_a_source() {
     assert!(matches!(error, Error::BadArgument(_)), "{error}");
 }
 
-/// Each codec is the best one for some set and objective, and the builder chooses it.
+/// With the objective size or speed, the builder chooses the expected codec for random fingerprints, and for
+/// fingerprints of many revisions of the same documents.
 #[test]
 fn a_codec_for_a_purpose() {
     let mut random = Random(5);

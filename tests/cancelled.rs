@@ -1,4 +1,5 @@
-//! Cancellation at each call of a progress callback: the work ends with `Cancelled` and leaves no unfinished files.
+//! Tests of work that a progress callback cancels, at each of its calls in turn. The work ends with the error
+//! `Cancelled` and leaves no unfinished files.
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -16,7 +17,7 @@ use simstore::{BuildOptions, Builder, PlanChoice, Result, Snapshot, Store, Store
 
 use crate::support::random::Random;
 
-/// Number of fingerprints: enough for several calls of a callback.
+/// Number of fingerprints in a test: enough for several calls of a progress callback.
 const FINGERPRINT_COUNT: u64 = 70_000;
 
 fn fingerprint(i: u64) -> u64 {
@@ -30,7 +31,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Returns a callback that returns `Break` at its call number `n`, from 0, and `Continue` otherwise.
+/// Returns a callback that returns `Break` at call number `n`, counted from 0, and `Continue` at its other calls.
 fn breaks_at(n: u64) -> impl Fn() -> ControlFlow<()> + Send + Sync + 'static {
     let calls = AtomicU64::new(0);
     move || {
@@ -42,8 +43,9 @@ fn breaks_at(n: u64) -> impl Fn() -> ControlFlow<()> + Send + Sync + 'static {
     }
 }
 
-/// Repeats `work` and cancels it at its first call of the callback, then at the second, and so on, until it ends before
-/// it is cancelled. Calls `after` after each cancellation, to check the files. Returns the number of cancellations.
+/// Runs `work` again and again. The first run is cancelled at its first call of the callback, the second run at its
+/// second call, and so on, until a run ends before it is cancelled. Calls `after` after each cancelled run, to check
+/// the files. Returns the number of cancelled runs.
 fn cancel_at_each_call(work: impl Fn(ProgressCallback) -> Result<()>, after: impl Fn()) -> u64 {
     for n in 0.. {
         let breaks = breaks_at(n);
@@ -180,7 +182,8 @@ fn a_salvage() {
     assert_eq!(Snapshot::<u64>::open(&new).unwrap().len(), FINGERPRINT_COUNT);
 }
 
-/// A batch is cancelled soon, even if one chunk of the store takes seconds.
+/// If the visitor of a batch query returns `Break`, the batch ends soon, even if the queries are slow because each
+/// compares all fingerprints.
 #[test]
 fn queries_of_a_batch_at_a_large_distance() {
     let folder = tempfile::tempdir().unwrap();
@@ -227,8 +230,8 @@ fn queries_of_a_batch() {
     }
 }
 
-/// Cancels joins of two kinds of sets: random fingerprints without near pairs, and fingerprints that are all near
-/// each other.
+/// A join can be cancelled at each call of its visitor, both for random fingerprints, which have no near pairs, and for
+/// fingerprints with very many near pairs.
 #[test]
 fn a_join() {
     let mut random: Vec<u64> = (0..2 * FINGERPRINT_COUNT).map(Random::hash).collect();

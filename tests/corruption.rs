@@ -48,7 +48,7 @@ unsafe impl GlobalAlloc for TrackingAllocator {
 #[global_allocator]
 static ALLOCATOR: TrackingAllocator = TrackingAllocator;
 
-/// Results of all read operations of a store.
+/// Results of reading a store in all ways: iteration, queries, look-ups of fingerprints, names and notes.
 #[derive(Debug, PartialEq)]
 struct StoreAnswers<F> {
     entries: Result<Vec<Entry<F>>, String>,
@@ -81,7 +81,8 @@ fn answers<F: Fingerprint>(store: &Snapshot<F>, documents: &[SampleDocument<F>])
     }
 }
 
-/// Asserts that each result is an error or equals the result from the sound files.
+/// Asserts that each result in `found` is an error, or equals the result in `sound`, which was read from undamaged
+/// files.
 fn check_answers<F: Fingerprint>(found: &StoreAnswers<F>, sound: &StoreAnswers<F>, context: &str) {
     fn same<T: PartialEq>(found: &Result<T, String>, sound: &Result<T, String>) -> bool {
         found.is_err() || found == sound
@@ -97,7 +98,7 @@ fn check_answers<F: Fingerprint>(found: &StoreAnswers<F>, sound: &StoreAnswers<F
     assert!(all_same(&found.notes, &sound.notes), "{context}: other notes");
 }
 
-/// A store in its own folder, with its sound files and the results of reading them.
+/// A store in a folder of its own, with the contents of its undamaged files and the results of reading them.
 struct SampleStore<F> {
     folder: TempDir,
     files: StoreFiles,
@@ -145,7 +146,7 @@ fn sample<F: Fingerprint>(codec: Codec, plan: &str, count: usize, seed: u64) -> 
 }
 
 impl<F: Fingerprint> SampleStore<F> {
-    /// Writes these files to a new folder and returns its path.
+    /// Writes these files to a folder with the name `name`, and returns the path of the folder.
     fn write(&self, name: &str, files: &StoreFiles) -> std::path::PathBuf {
         let path = self.folder.path().join(name);
         let _ = fs::remove_dir_all(&path);
@@ -154,7 +155,8 @@ impl<F: Fingerprint> SampleStore<F> {
         path
     }
 
-    /// Opens, queries and verifies a store. An error from opening it is accepted. If `damaged`, `verify` must report a problem.
+    /// Opens, queries and verifies the store at path `store`. It may be refused when it is opened; otherwise, each
+    /// result must be an error or the right result. If `damaged`, `verify` must report a problem.
     fn check(&self, store: &Path, damaged: bool, context: &str) {
         let checked = catch_unwind(AssertUnwindSafe(|| {
             let Ok(store) = Snapshot::<F>::open(store) else { return };
@@ -190,8 +192,8 @@ impl<F: Fingerprint> SampleStore<F> {
         assert_eq!(Snapshot::<F>::open(&store).unwrap().verify(|error| panic!("{error}")), 0);
     }
 
-    /// Changes some bytes, recomputes the checksums, and reads the store. Any result is accepted, but reading must not panic,
-    /// take more than 10 seconds, or allocate more than 4 MiB at once.
+    /// Changes some bytes of the store's files, recomputes the checksums, and reads the store, `rounds` times. Any
+    /// result is accepted, but reading must not panic, take more than 10 seconds, or allocate more than 4 MiB at once.
     fn hostile(&self, rounds: usize, random: &mut Random) {
         let names: Vec<&String> = self.files.keys().collect();
         let opened = (0..rounds).filter(|round| {
@@ -274,7 +276,8 @@ fn hostile_bytes_with_right_checksums() {
     }
 }
 
-/// Both readers accept, or both refuse, a block with valid checksums and a flipped bit.
+/// A bit of a block is flipped, and the checksums are recomputed. Then the engine and `format-spec/reader.py` either
+/// both accept the block, or both refuse it.
 #[test]
 fn the_independent_reader_agrees_on_hostile_blocks() {
     let spec = Path::new(env!("CARGO_MANIFEST_DIR")).join("format-spec");
@@ -343,7 +346,8 @@ fn swapped_and_missing_files_are_refused() {
     }
 }
 
-/// Each file in turn comes from another store with as many documents, whose fingerprints and ids differ slightly.
+/// If any file of a store is replaced with the file of another store, opening the store fails. The other store has
+/// equally many documents, with slightly different fingerprints and ids.
 #[test]
 fn files_of_another_store_are_refused() {
     for codec in Codec::ALL {
@@ -369,8 +373,8 @@ fn files_of_another_store_are_refused() {
     }
 }
 
-/// A hostile manifest may list many tables with any prefixes. The check that these tables find all matches takes
-/// bounded time, or is given up.
+/// `Plan::new` checks whether the tables of a plan find all matches. This check ends in bounded time, even for many
+/// tables with arbitrary prefixes, which a hostile manifest may list.
 #[test]
 fn hostile_plans_are_checked_in_bounded_time() {
     let mut random = Random(8);

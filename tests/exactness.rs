@@ -1,4 +1,5 @@
-//! Compares every search path with a linear scan over all fingerprints.
+//! Compares the results of queries with a linear scan over all fingerprints: single queries and batch queries, with
+//! every table plan and every codec.
 
 use std::path::Path;
 
@@ -33,8 +34,8 @@ fn one_bit_neighbours<F: Fingerprint>() -> Vec<(F, u64)> {
     neighbours.chain([centre, F::ZERO, F::MAX, F::ONE]).zip(0..).collect()
 }
 
-/// Two sets of fingerprints of equal size. In one set, the first half of the bits is the same in all fingerprints;
-/// in the other set, the second half is.
+/// Returns fingerprints of two kinds, equally many of each. Those of the first kind all have the same first half of the
+/// bits; those of the second kind all have the same second half.
 fn shared_halves<F: Fingerprint>(count: u64) -> Vec<(F, u64)> {
     let mut random = Random(4);
     let (first, second) = (F::prefix_mask(F::BITS / 2), F::suffix_mask(F::BITS / 2));
@@ -58,7 +59,7 @@ fn build<F: Fingerprint>(entries: &[(F, u64)], options: BuildOptions) -> Snapsho
     builder.finish().unwrap()
 }
 
-/// Matches of a linear scan: the oracle.
+/// Returns the expected matches of a query, found by a linear scan.
 fn plain<F: Fingerprint>(entries: &[(F, u64)], query: F, distance: u32) -> Vec<Match<F>> {
     let mut matches: Vec<Match<F>> = entries
         .iter()
@@ -70,7 +71,7 @@ fn plain<F: Fingerprint>(entries: &[(F, u64)], query: F, distance: u32) -> Vec<M
     matches
 }
 
-/// Builds a store, and compares single queries and batches with the linear scan, at distances up to the store's.
+/// Builds a store, and compares single queries and batches with the linear scan, at distances up to the store's maximum.
 fn check<F: Fingerprint>(entries: &[(F, u64)], options: BuildOptions, queries: u64) {
     let (distance, context) = (options.distance, format!("{options:?}"));
     let store = build(entries, options);
@@ -131,7 +132,7 @@ fn options(distance: u32, plan: &str, codec: Codec) -> BuildOptions {
     }
 }
 
-/// Checks every plan of these distances, on small sets.
+/// Builds stores of small sets of fingerprints with every table plan for these distances, and checks them.
 fn every_plan<F: Fingerprint>(distances: impl Iterator<Item = u32>) {
     let plans: Vec<(u32, String)> =
         distances.flat_map(|k| plan::names::<F>(k).into_iter().map(move |name| (k, name))).collect();
@@ -152,7 +153,8 @@ fn every_plan_of_128_bits() {
     every_plan::<u128>((0..=8).chain([11, 16, 23, 31, 32]));
 }
 
-/// Checks each plan of distance 3 with each codec, on larger sets of each kind.
+/// Builds stores of sets of up to 4000 fingerprints with every table plan for distance 3 and every codec, and checks
+/// them.
 fn every_codec<F: Fingerprint>() {
     let mut cases = Vec::new();
     for name in plan::names::<F>(3) {
@@ -180,7 +182,8 @@ fn every_codec_of_128_bits() {
     every_codec::<u128>();
 }
 
-/// So many fingerprints share a prefix that a query splits their range in the table by the bits after the prefix.
+/// Queries find all matches among 20,000 fingerprints that share their first 40 bits. If so many fingerprints share a
+/// prefix, a query selects some of them by the bits after the prefix.
 #[test]
 fn a_crowded_prefix() {
     let mut random = Random(8);
@@ -196,8 +199,9 @@ fn a_crowded_prefix() {
     }
 }
 
-/// Four sets for which contiguous bits are poor prefixes: some bits are constant; one half of the bits copies the other
-/// half; the first bits are zero; and near-duplicates of few centres.
+/// Returns four sets of fingerprints in which many fingerprints share a prefix of contiguous bits. In the first set,
+/// some bits are constant; in the second, the two halves of a fingerprint are equal; in the third, the first bits are
+/// zero; the fourth has near-duplicates of 40 centres.
 fn skewed<F: Fingerprint>(count: u64) -> Vec<Vec<(F, u64)>> {
     let mut random = Random(9);
     let half = F::BITS / 2;
@@ -220,7 +224,8 @@ fn skewed<F: Fingerprint>(count: u64) -> Vec<Vec<(F, u64)>> {
     ]
 }
 
-/// Checks every family of plans on the skewed sets.
+/// Builds stores of the sets of [`skewed`] with table plans of every family (`probe`, `mixed`, `paper`, `cover`,
+/// `scan`), and checks them.
 fn skewed_sets<F: Fingerprint>() {
     let sets = skewed::<F>(12_000);
     let mut cases = Vec::new();
@@ -277,7 +282,7 @@ fn a_store_without_ids() {
     }
 }
 
-/// Fingerprints of real documents, whose clusters no generated set reproduces.
+/// Checks stores of fingerprints of real documents, which form clusters that no generated set reproduces.
 #[test]
 fn real_fingerprints() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/fingerprints");

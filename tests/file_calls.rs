@@ -1,5 +1,5 @@
-//! A table of all calls that open, remove or rename a file. Each entry says why the calls neither block on a named pipe nor
-//! remove a file of another program.
+//! A table of all source files with calls that open, remove or rename a file. Each row says why these calls neither
+//! block on a named pipe nor remove a file of another program.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,8 @@ const OPEN_CALLS: [&str; 7] = [
 const CHANGE_CALLS: [&str; 6] =
     ["fs::remove_file(", "fs::remove_dir(", "fs::remove_dir_all(", "fs::rename(", "fs::copy(", "fs::write("];
 
-/// Source file, number of calls that open files, number of calls that change files, and the reason why they are safe.
+/// The rows of the table: source file, number of calls that open files, number of calls that change files, and the
+/// reason why all these calls are safe.
 const FILE_CALLS: &[(&str, usize, usize, &str)] = &[
     ("src/fs.rs", 7, 4, "regular files of a store; folders, to sync them; /proc"),
     ("src/options.rs", 1, 0, "/proc"),
@@ -48,7 +49,7 @@ const FILE_CALLS: &[(&str, usize, usize, &str)] = &[
     ("corpus/src/spill/rows.rs", 1, 0, "a temporary file in a new folder"),
 ];
 
-/// Number of calls in a source of functions with these names.
+/// Returns how many times a source text calls functions with these names.
 fn count(source: &str, names: &[&str]) -> usize {
     let is_name = |at: usize| !source[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
     names.iter().flat_map(|name| source.match_indices(name)).filter(|&(at, _)| is_name(at)).count()

@@ -1,4 +1,5 @@
-//! Forks of a process with an open store: in the child, calls return an error, and the store stays unchanged.
+//! Tests of processes that fork while they have a store open. In the child, calls of this store return an error, and
+//! change nothing.
 #![cfg(unix)]
 
 use std::fs;
@@ -11,7 +12,8 @@ use simstore::error::ErrorCode;
 use simstore::threads::in_this_process;
 use simstore::{BuildOptions, Builder, Durability, Error, Snapshot, Store, StoreOptions};
 
-/// Held by each test, so that they run one at a time: a child inherits the locks of all open stores.
+/// Lock held by each test, so that the tests run one at a time. Otherwise a child would inherit the locks of the stores
+/// that other tests have open.
 static TEST_LOCK: Mutex<()> = Mutex::new(());
 
 /// Runs `work` in a forked child, which has only the calling thread. Asserts that `work` does not panic.
@@ -30,7 +32,7 @@ fn in_child(folder: &Path, work: impl FnOnce()) {
     }
 }
 
-/// File names in a folder. Files may be removed during the iteration.
+/// Returns the file names in a folder. Files may be removed during the iteration.
 fn names(folder: &Path) -> impl Iterator<Item = String> {
     fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap())
 }
@@ -89,7 +91,8 @@ fn a_store_refuses_and_stays_as_it_is() {
     assert_eq!(snapshot.iter().map(|entry| entry.unwrap().fingerprint).collect::<Vec<_>>(), [1, 2, 4]);
 }
 
-/// A child inherits the handle of the lock, but the lock is released when the parent drops the store.
+/// A child inherits the handle of a store's lock. Even so, the lock is released when the parent drops the store, while
+/// the child still runs.
 #[test]
 fn a_child_that_lives_on_keeps_no_lock() {
     let _lock = TEST_LOCK.lock();
@@ -113,7 +116,7 @@ fn a_child_that_lives_on_keeps_no_lock() {
     assert!(opened.is_ok(), "{opened:?}");
 }
 
-/// A child does not remove the unfinished files of a build or load of its parent.
+/// If the parent has an unfinished build or bulk load, a child does not remove its files.
 #[test]
 fn a_build_and_a_load_go_on() {
     let _lock = TEST_LOCK.lock();
@@ -137,7 +140,8 @@ fn a_build_and_a_load_go_on() {
     assert_eq!(store.snapshot().name(9).unwrap().as_deref(), Some("a document"));
 }
 
-/// A child has no threads of its parent's pool: calls that need them return an error outside `in_this_process`.
+/// A child does not have the threads of its parent's thread pool. So in a child, calls that need the pool return an
+/// error, unless they are made inside `in_this_process`.
 #[test]
 fn a_child_has_threads_of_its_own() {
     let _lock = TEST_LOCK.lock();

@@ -1,7 +1,7 @@
-//! Writes the golden stores of `format-spec/golden` again, compares them byte for byte, and reads them with the engine and
-//! the independent reader.
+//! Tests of the golden stores in `format-spec/golden`: the engine writes the same bytes again, and the engine and the
+//! independent reader `format-spec/reader.py` read the expected contents.
 //!
-//! `UPDATE_GOLDEN=1 cargo test --test engine golden` writes the golden stores anew.
+//! `UPDATE_GOLDEN=1 cargo test --test engine golden` replaces the golden stores with newly written ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -27,7 +27,8 @@ fn options(codec: Codec, plan: &str, block_size: u32) -> BuildOptions {
     BuildOptions { codec, plan, block_size: Some(block_size), ..BuildOptions::default() }
 }
 
-/// Documents with random and clustered fingerprints. Some fingerprints have several ids, and one has more than a hundred.
+/// Returns documents with random and clustered fingerprints. Some fingerprints have several ids, and one fingerprint
+/// has more than a hundred.
 fn mixed<F: Fingerprint>(seed: u64, count: usize) -> Vec<SampleDocument<F>> {
     let mut random = Random(seed);
     let mut fingerprints: Vec<F> = (0..count / 2).map(|_| random.fingerprint()).collect();
@@ -140,7 +141,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("format-spec/golden")
 }
 
-/// The files of a store by name, without its lock.
+/// Reads the files of a store, except its lock file. The key is the name of the file.
 fn files(store: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(store).unwrap().map(|entry| entry.unwrap());
     let named =
@@ -157,7 +158,8 @@ fn compare_files<F: Fingerprint>(golden: &[GoldenStore<F>]) {
     }
 }
 
-/// Compares the files of a store with the golden files. Writes the golden files first if `UPDATE_GOLDEN` is set.
+/// Compares the files of a store with the files of the golden store `golden`. If `UPDATE_GOLDEN` is set, first
+/// replaces the golden files with these.
 fn compare_store(golden: &str, store: &Path) {
     let kept = folder().join(golden);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -281,10 +283,10 @@ fn a_live_golden_store() {
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "feed\t2d01\ntail\t09\n文\t\n");
 }
 
-/// Pairs of fingerprint and id, ascending, and names by id.
+/// Contents of a store: pairs of fingerprint and id, and the names of those ids that have one.
 type StoreContents<'a, F> = (BTreeSet<(F, Option<u64>)>, BTreeMap<u64, &'a str>);
 
-/// Expected contents of a store of these documents.
+/// Returns the expected contents of a store of these documents. If `ids` is false, the store keeps no ids.
 fn contents<F: Fingerprint>(documents: &[SampleDocument<F>], ids: bool) -> StoreContents<'_, F> {
     let entries = documents.iter().map(|(fingerprint, id, _)| (*fingerprint, ids.then_some(*id)));
     let names = documents.iter().filter_map(|(_, id, name)| Some((*id, name.as_deref()?)));
@@ -319,7 +321,8 @@ fn check_contents<F: Fingerprint>(store: &Path, golden: &GoldenStore<F>) {
     }
 }
 
-/// Runs `reader.py`. Returns `None` without Python, which is a failure on CI.
+/// Runs the independent reader `reader.py` and returns its output. If Python is missing, panics on CI, and returns
+/// `None` on other machines.
 fn run_reader(arguments: &[&Path]) -> Option<Output> {
     let reader = Path::new(env!("CARGO_MANIFEST_DIR")).join("format-spec/reader.py");
     match Command::new("python3").arg(reader).args(arguments).output() {
@@ -332,7 +335,7 @@ fn run_reader(arguments: &[&Path]) -> Option<Output> {
     }
 }
 
-/// Expected output of `reader.py` for a store of these documents.
+/// Returns the expected output of `reader.py` for a store of these documents. If `ids` is false, the store keeps no ids.
 fn lines<F: Fingerprint>(documents: &[SampleDocument<F>], ids: bool) -> String {
     let (entries, names) = contents(documents, ids);
     let mut text = String::new();
@@ -364,8 +367,8 @@ fn check_golden<F: Fingerprint>(golden: &[GoldenStore<F>]) {
     }
 }
 
-/// Checks the quotes of golden files in the pages of the format. A quote is a fenced code block that starts with
-/// `golden/STORE/FILE`. Its other lines are `OFFSET  BYTES | MEANING`, in hexadecimal, and `...` for omitted bytes.
+/// The pages of `format-spec/` quote golden files correctly. A quote is a fenced code block with the first line
+/// `golden/STORE/FILE`. Its other lines are `OFFSET  BYTES | MEANING`, in hexadecimal, or `...` for omitted bytes.
 #[test]
 fn the_pages_quote_golden_files() {
     for page in [
@@ -411,7 +414,8 @@ fn golden_stores_of_128_bits() {
     check_golden(&golden_128());
 }
 
-/// Builds a store, and checks that the engine and the independent reader read its contents.
+/// Builds a store from the options and documents of a golden store, and checks that the engine and the independent
+/// reader read the right contents.
 fn check_fresh<F: Fingerprint>(golden: &GoldenStore<F>) {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("store");
@@ -420,7 +424,9 @@ fn check_fresh<F: Fingerprint>(golden: &GoldenStore<F>) {
     check_reader(&store, golden);
 }
 
-/// Checks larger stores, with random or clustered fingerprints, names in several chunks, and a name of maximum length.
+/// Builds larger stores with these table plans, and checks that the engine and the independent reader read the right
+/// contents. The stores have `count` random or clustered fingerprints, names in several chunks, and a name of maximum
+/// length.
 fn fresh<F: Fingerprint>(plans: &[&str], count: usize) {
     let mut random = Random(u64::from(F::BITS));
     for codec in Codec::ALL {
@@ -447,7 +453,7 @@ fn fresh_stores_of_128_bits() {
     fresh::<u128>(&["probe-3", "probe-2"], 1200);
 }
 
-/// Blocks with the maximum number of fingerprints.
+/// The engine and the independent reader read blocks with the maximum number of fingerprints.
 #[test]
 fn the_largest_blocks() {
     for codec in [Codec::Gap, Codec::EliasFano] {

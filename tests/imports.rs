@@ -10,16 +10,16 @@ use syn::{Item, ItemMod, ItemUse, UseTree, Visibility};
 
 use crate::structure::{ModulePath, PACKAGES, root, rust_files};
 
-/// A source file.
+/// A source file, with the paths of the items that it imports and uses.
 struct ParsedSource {
     name: String,
-    /// Full paths of the items that `use` imports, by the names that they have in this file.
+    /// Full paths of the items that `use` imports. The key is the name of the item in this file.
     imports: BTreeMap<String, ModulePath>,
-    /// Paths that the file uses, without items that it only re-exports.
+    /// Full paths of the items that the file uses. Items that it only re-exports are left out.
     uses: Vec<ModulePath>,
 }
 
-/// The module of a file.
+/// Returns the path of the module that a file contains.
 fn module(file: &str) -> ModulePath {
     let path = file.trim_end_matches(".rs");
     let path = path.strip_suffix("mod").map_or(path, |path| path.trim_end_matches('/'));
@@ -29,7 +29,7 @@ fn module(file: &str) -> ModulePath {
 /// Collects the `use` items and the paths of a file, without its tests.
 #[derive(Default)]
 struct PathCollector {
-    /// Name in the file, path, and whether the item is a re-export.
+    /// One tuple for each item that a `use` imports: its name in the file, its path, and whether it is re-exported.
     imports: Vec<(String, ModulePath, bool)>,
     paths: Vec<ModulePath>,
 }
@@ -87,7 +87,8 @@ impl<'a> Visit<'a> for PathCollector {
         visit::visit_path(self, path);
     }
 
-    /// Collects paths in the arguments of a macro, which `syn` does not parse.
+    /// Collects paths in the arguments of a macro call from the text of the arguments, because `syn` does not parse
+    /// them.
     fn visit_macro(&mut self, item: &'a syn::Macro) {
         let text = item.tokens.to_string().replace(" :: ", "::").replace(":: ", "::");
         let words = text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':');
@@ -96,7 +97,8 @@ impl<'a> Visit<'a> for PathCollector {
     }
 }
 
-/// Resolves a path in a module to a path from the root of the package. Returns `None` for names of other packages.
+/// Resolves the path `names`, as written in `module`, to a path from the root of the package. `starts` has the resolved
+/// paths of the names that are visible in the module. Returns `None` for a path into another package.
 fn from_root(
     names: &[String],
     module: &[String],
@@ -138,7 +140,7 @@ fn read(name: &str, source: &str) -> ParsedSource {
     ParsedSource { name: name.to_owned(), imports, uses }
 }
 
-/// Name of the file that defines an item, after following at most `steps` re-exports.
+/// Returns the name of the file that defines the item with the path `names`. Follows at most `steps` re-exports.
 fn defining_file<'f>(names: &[String], files: &'f BTreeMap<ModulePath, ParsedSource>, steps: u32) -> &'f str {
     let length = (0..=names.len()).rev().find(|&end| files.contains_key(&names[..end])).unwrap();
     let file = &files[&names[..length]];
@@ -150,8 +152,8 @@ fn defining_file<'f>(names: &[String], files: &'f BTreeMap<ModulePath, ParsedSou
     }
 }
 
-/// Returns the files in import cycles, and files on an import path from one cycle to another, each with the files
-/// it imports.
+/// Returns the files in import cycles, and the files on import paths from one cycle to another. The key is a file; the
+/// value is the set of those returned files that it imports.
 fn rings(sources: &[(String, String)]) -> BTreeMap<String, BTreeSet<String>> {
     let files: BTreeMap<ModulePath, ParsedSource> =
         sources.iter().map(|(name, source)| (module(name), read(name, source))).collect();
@@ -175,7 +177,8 @@ fn rings(sources: &[(String, String)]) -> BTreeMap<String, BTreeSet<String>> {
     }
 }
 
-/// The files of a package with their paths below `src`, without files of tests.
+/// Returns the files of a package, without files of tests. Each item is the path of a file below `src`, and its
+/// contents.
 fn sources(src: &Path) -> Vec<(String, String)> {
     let name = |path: &Path| path.strip_prefix(src).unwrap().to_str().unwrap().to_owned();
     let is_test = |name: &str| name.split('/').any(|part| part == "tests" || part == "tests.rs");

@@ -1,5 +1,6 @@
-//! Tests of the data that the tasks of a distributed join exchange: buckets of fingerprints, their positions, and
-//! the forests of the parts. The expected results come from plain loops.
+//! Tests of the data that the tasks of a distributed join exchange: disjoint sets of fingerprints (buckets), the
+//! positions of the fingerprints in the input, and clusters of fingerprints (forests). The expected results come from
+//! plain loops.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use simstore::join::{Bucket, Forest, JoinParts, bucket, bucket_distinct, bucket_
 
 use crate::support::random::random;
 
-/// Unsorted fingerprints with repeats, which differ in few bits.
+/// Returns unsorted fingerprints that differ only in a few bit positions, so that many of them are equal.
 fn values<F: Fingerprint>(count: usize) -> Vec<F> {
     let mut state = 23;
     let mut next = || u128::from(random(&mut state)) << 64 | u128::from(random(&mut state));

@@ -1,4 +1,5 @@
-//! The parts of a join together find the same pairs as the self-join, each pair once.
+//! Tests of joins that are divided into parts (`JoinParts`): together, the parts find the same pairs as an undivided
+//! self-join, each pair once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,8 +18,8 @@ use simstore::{Error, Fingerprint};
 use crate::support::disk::SimulatedDisk;
 use crate::support::random::random;
 
-/// Assigns fingerprints to the parts of a table, and returns the fingerprints of each non-empty part. Asserts that
-/// `part` and `scatter` assign them to the same parts.
+/// Divides fingerprints into the parts of one table of the join. Returns the parts that are not empty; the key is the
+/// index of the part. Asserts that the methods `part` and `scatter` of [`JoinParts`] give the same parts.
 fn routed<F: Fingerprint>(parts: &JoinParts<F>, table: usize, fingerprints: &[F]) -> BTreeMap<usize, Vec<F>> {
     let mut routed: BTreeMap<usize, Vec<F>> = BTreeMap::new();
     for &fingerprint in fingerprints {
@@ -36,7 +37,8 @@ fn routed<F: Fingerprint>(parts: &JoinParts<F>, table: usize, fingerprints: &[F]
     routed
 }
 
-/// Computes the forest of each part, merges all these forests into one, and returns its edges.
+/// Computes the clusters of the fingerprints in each part as a forest, merges these forests into one, and returns the
+/// edges of the merged forest.
 fn connected<F: Fingerprint>(parts: &JoinParts<F>, fingerprints: &[F]) -> Vec<(F, F)> {
     let mut all = Forest::new();
     for table in 0..parts.table_count() {
@@ -103,8 +105,8 @@ fn wide(state: &mut u64) -> u128 {
     u128::from(random(state)) << 64 | u128::from(random(state))
 }
 
-/// `count` random fingerprints, each with seven neighbours at distances of up to 7 bits, and the smallest and the
-/// largest number.
+/// Returns `count` random fingerprints, each with seven neighbours at distances of up to 7 bits. Adds 0 and the
+/// largest `u128`.
 fn clustered(count: usize, seed: u64) -> Vec<u128> {
     let mut state = seed;
     let mut values = vec![0, u128::MAX];
@@ -138,7 +140,8 @@ proptest! {
         check::<u128>(values, distance, parts);
     }
 
-    /// Few bits differ, so most parts are empty and a few have all fingerprints.
+    /// The parts find all pairs if the fingerprints differ only in a few bit positions, so that most parts are empty,
+    /// and a few parts have all fingerprints.
     #[test]
     fn parts_find_what_the_whole_finds_where_few_bits_differ(
         bits in any::<u128>(),
@@ -154,7 +157,8 @@ proptest! {
         check::<u128>(values, distance, 1 << parts);
     }
 
-    /// Each near pair is visited, or its two fingerprints are in one reported dense group.
+    /// A join that reports dense groups (groups of fingerprints that are nearly all near one another) misses no near
+    /// pair: each pair is visited, or one reported group has both its fingerprints.
     #[test]
     fn parts_report_dense_groups(
         bits in any::<u64>(),
@@ -194,7 +198,7 @@ proptest! {
     }
 }
 
-/// Each distance with each number of parts.
+/// The parts find all pairs at each distance from 0 to 10 and with up to 4096 parts.
 #[test]
 fn any_distance_and_any_number_of_parts() {
     let values = clustered(12, 3);
@@ -220,7 +224,8 @@ fn both_ends_one_bit_neighbours_and_few() {
     }
 }
 
-/// A million fingerprints differ only in 40 bits, so some tables have most of them in one part.
+/// The parts find all pairs of a million fingerprints that differ only in 40 bits. Some tables of the join have most
+/// of these fingerprints in one part.
 #[test]
 fn a_prefix_that_a_million_share() {
     let mut state = 5;
@@ -234,8 +239,8 @@ fn a_prefix_that_a_million_share() {
     }
 }
 
-/// Each table selects parts by some bits of a fingerprint. These fingerprints differ only in the bits of all
-/// tables but the last, so they are all in one part of the last table.
+/// The parts find all pairs even if all fingerprints are in one part of the last table. A table of the join selects the
+/// part of a fingerprint by some bits. In these fingerprints, the bits that select the part in the last table are zero.
 #[test]
 fn dense_groups_of_a_late_table() {
     for (bits, distance) in [(4, 3), (8, 2), (12, 1)] {
@@ -270,7 +275,7 @@ fn parts_are_chosen_by_memory() {
     assert!(matches!(some.join(0, &[1, 2], |_| ControlFlow::Break(())), Err(Error::Cancelled)));
 }
 
-/// Distinct fingerprints, repeated fingerprints, and near pairs of a join on disk.
+/// Results of a join on disk: the distinct fingerprints, the fingerprints that occur more than once, and the near pairs.
 type DiskJoinResult<F> = (Vec<F>, Vec<F>, Vec<FingerprintPair<F>>);
 
 fn joined_on(

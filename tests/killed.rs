@@ -1,5 +1,5 @@
-//! Stores whose writer process is killed. The store has all acknowledged operations, and its contents are the result of a
-//! prefix of the issued operations.
+//! Tests of stores whose writer process is killed. Afterwards, a store has all acknowledged operations. If it has an
+//! operation of a thread, it also has all earlier operations of this thread.
 //!
 //! A writer is this test program, run again as a child process. It prints a line to standard error for each acknowledged
 //! operation. `SIMSTORE_KILLS=10000 cargo test --test engine killed` sets the number of kills; the default is 300.
@@ -21,8 +21,8 @@ const DURABILITIES: [Durability; STREAMS] =
     [Durability::Sync, Durability::Group(Duration::from_micros(200)), Durability::Os];
 /// Environment variable that gives a child process the path of the store.
 const STORE_VARIABLE: &str = "SIMSTORE_CHILD_STORE";
-/// Environment variable that gives a writer process the number of operations already done in each stream,
-/// separated by commas.
+/// Environment variable for a writer process: the number of operations that earlier writers have done, one number for
+/// each thread of the writer, separated by commas.
 const DONE_VARIABLE: &str = "SIMSTORE_CHILD_DONE";
 
 fn options() -> StoreOptions {
@@ -44,8 +44,8 @@ fn print_line(line: &str) {
     std::io::stderr().write_all(format!("{line}\n").as_bytes()).unwrap();
 }
 
-/// Not a test, but the program of a writer process: writes to the store until it is killed. Without the
-/// environment variable `STORE_VARIABLE`, as in a normal run of the tests, it returns at once.
+/// The program of a writer process, which writes to the store until it is killed. In a normal run of the tests, the
+/// environment variable `STORE_VARIABLE` is not set, and this function returns at once.
 #[test]
 fn child_that_writes() {
     let Some(path) = std::env::var_os(STORE_VARIABLE) else { return };
@@ -74,7 +74,7 @@ fn child_that_writes() {
     });
 }
 
-/// A writer process, and the number of operations that it has acknowledged in each stream.
+/// A writer process, and the number of acknowledged operations of each stream, including those of earlier writers.
 struct WriterProcess {
     process: Child,
     lines: Receiver<String>,
@@ -98,7 +98,7 @@ impl WriterProcess {
         self.acknowledged[stream] += 1;
     }
 
-    /// Waits for `count` further acknowledgements of the writer, and counts them.
+    /// Waits until the writer has acknowledged `count` further operations, and counts them.
     fn wait(&mut self, count: u64) {
         for _ in 0..count {
             let line = self.lines.recv().expect("a writer that goes on");
@@ -124,9 +124,11 @@ impl WriterProcess {
     }
 }
 
-/// Checks that each stream has at least `least` operations in a snapshot, and at most `most` + 1: the
-/// acknowledgement of one operation may be lost. Advances the streams to the contents of the snapshot. The newest
-/// log may have a torn tail, since a record may be half-written when the writer is killed or the log is read.
+/// Checks how many operations of each stream are in a snapshot: at least `least`, and at most `most` + 1, because the
+/// acknowledgement of the last operation may be lost. Advances the streams to the contents of the snapshot.
+///
+/// Accepts a torn tail of the newest log, because a record may be half-written when the writer is killed or the log is
+/// read.
 fn check(snapshot: &Snapshot<u64>, streams: &mut [WriteStream], least: [u64; STREAMS], most: [u64; STREAMS]) {
     for ((stream, least), most) in streams.iter_mut().zip(least).zip(most) {
         stream.advance_to_snapshot(snapshot, least..=most + 1);
@@ -203,8 +205,8 @@ fn readers_see_a_prefix_while_another_process_writes() {
     check(&Snapshot::open(&path).unwrap(), &mut streams, acknowledged, acknowledged);
 }
 
-/// Not a test, but the program of a child process. It waits for a byte on standard input, opens the store, and
-/// prints whether it got the lock. It keeps the store open until standard input ends.
+/// The program of a child process. It waits for a byte on standard input, opens the store, and prints whether it got the
+/// lock. Then it keeps the store open until standard input ends. In a normal run of the tests, it returns at once.
 #[test]
 fn child_that_opens() {
     let Some(path) = std::env::var_os(STORE_VARIABLE) else { return };

@@ -1,8 +1,9 @@
-//! The smallest and largest ids and file numbers.
+//! Tests of stores with the smallest and the largest ids and file numbers.
 
 use simstore::{BuildOptions, Builder, Snapshot, Store, StoreOptions};
 
-/// The store keeps the highest id that was ever used, also after it becomes empty in any way.
+/// A store remembers the highest id that was ever used, even after all its pairs are deleted, flushed, merged or
+/// salvaged. So no id is given to a second document.
 #[test]
 fn no_id_is_given_twice() {
     let folder = tempfile::tempdir().unwrap();
@@ -42,7 +43,8 @@ fn no_id_is_given_twice() {
     assert_eq!(builder.finish().unwrap().highest_id(), Some(0));
 }
 
-/// A manifest may have any next file number. The time to open a store does not depend on unused file numbers.
+/// A manifest may record a next file number that is far above the numbers of all existing files. Even so, opening the
+/// store takes no longer.
 #[test]
 fn numbers_far_apart_take_no_time() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Compares a live store with a simple model under random operations, and with settings that must not change any result.
+//! Performs random operations on a live store and on a simple model of it, and compares their contents and query
+//! results. The settings of the store, such as the codec, must not change any result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -19,19 +20,19 @@ enum StoreOperation {
     Insert(usize, u64),
     Delete(usize, u64),
     InsertIfNew(usize, u64),
-    /// A transaction. Each item is the number of a fingerprint, an id, and whether the pair is deleted instead of
-    /// inserted.
+    /// A transaction. Each item is the index of a fingerprint (see [`fingerprint`]), an id, and a flag: true to delete
+    /// the pair, false to insert it.
     Batch(Vec<(usize, u64, bool)>),
     Load(Vec<(usize, u64)>),
     Note(u64, u8),
     Flush,
     Compact,
     Reopen,
-    /// Remembers a snapshot together with the expected contents.
+    /// Takes a snapshot and keeps it with its expected contents. Later, the test checks that it has not changed.
     Keep,
 }
 
-/// Fingerprint number `i`: up to five bits from one of three centres.
+/// Returns fingerprint number `i`, which differs in up to five bits from one of three centres.
 fn fingerprint<F: Fingerprint>(i: usize) -> F {
     let centre = [F::ZERO, F::MAX, F::from_u128(0x0123_4567_89ab_cdef << 60 | 0x0f0f_5555)][i % 3];
     let flips = i / 3;
@@ -57,8 +58,8 @@ fn operation() -> impl Strategy<Value = StoreOperation> {
     ]
 }
 
-/// Expected notes by id. The number `n` stands for a note of `n` bytes, which all have the value `n`. More tests
-/// of notes are in `tests/names_and_notes.rs`.
+/// Expected note of each id. The note of an id with the value `n` has `n` bytes, which are all equal to `n`. More
+/// tests of notes are in `tests/names_and_notes.rs`.
 type NoteModel = BTreeMap<u64, u8>;
 
 fn check_notes<F: Fingerprint>(snapshot: &Snapshot<F>, notes: &NoteModel) {
@@ -69,7 +70,8 @@ fn check_notes<F: Fingerprint>(snapshot: &Snapshot<F>, notes: &NoteModel) {
     }
 }
 
-/// Matches of a linear scan, as distance, fingerprint and id.
+/// Finds the matches of a query by a linear scan over the model. Returns the distance, the fingerprint and the id of
+/// each match; the id is `None` unless `ids` is set.
 fn near<F: Fingerprint>(
     model: &PairModel<F>,
     query: F,
@@ -285,7 +287,8 @@ fn a_built_store_is_a_live_store() {
     assert_eq!(now.refresh().unwrap().stats().ids, 1000);
 }
 
-/// A build that would replace a live store, but is dropped, keeps all files of the store, including its log.
+/// If a build that would replace a live store is dropped before it finishes, all files of the store stay, including its
+/// log.
 #[test]
 fn a_build_that_is_given_up_leaves_the_log() {
     let folder = tempfile::tempdir().unwrap();
@@ -390,7 +393,7 @@ fn names_and_marks_survive() {
     );
 }
 
-/// No folder is created for invalid settings.
+/// If the settings are invalid, opening a store creates no folder.
 #[test]
 fn settings_that_cannot_be_make_no_folder() {
     let folder = tempfile::tempdir().unwrap();
@@ -400,7 +403,8 @@ fn settings_that_cannot_be_make_no_folder() {
     assert!(!path.exists());
 }
 
-/// Deletes many pairs atomically. A repeated pair counts as deleted once, at its first occurrence.
+/// `delete_all` deletes those pairs of a list that are stored. If the list has a pair twice, only the first one counts
+/// as deleted.
 #[test]
 fn pairs_are_deleted_together() {
     let folder = tempfile::tempdir().unwrap();
@@ -418,7 +422,8 @@ fn pairs_are_deleted_together() {
     assert_eq!(left.collect::<Vec<_>>(), [0, 2 << 20]);
 }
 
-/// The newest name of an id counts, in a memtable or a segment. Deleted pairs are not returned.
+/// A search for documents by name uses the newest name of each id, whether this name is in a memtable or in a segment.
+/// The search does not find deleted pairs.
 #[test]
 fn documents_are_found_by_name() {
     let folder = tempfile::tempdir().unwrap();
@@ -461,8 +466,8 @@ fn documents_are_found_by_name() {
     assert_eq!(found(&["page 1200"]), of_1200);
 }
 
-/// Readers, writers, flushes and merges run at the same time. A snapshot has all writes acknowledged before it, and never
-/// changes.
+/// While readers, writers, flushes and merges run at the same time, a snapshot has all writes that were acknowledged
+/// before it was taken, and never changes.
 #[test]
 fn many_threads() {
     let folder = tempfile::tempdir().unwrap();
@@ -529,7 +534,8 @@ fn many_threads() {
     assert_eq!(store.snapshot().stats().ids, expected);
 }
 
-/// Many threads insert near fingerprints with `insert_if_new`, and one thread succeeds for each group.
+/// Eight threads insert 500 fingerprints each with `insert_if_new`. Each fingerprint of a thread is near one
+/// fingerprint of every other thread. Only one fingerprint of each such group is inserted.
 #[test]
 fn one_of_many_is_new() {
     let folder = tempfile::tempdir().unwrap();
@@ -556,8 +562,9 @@ fn one_of_many_is_new() {
     assert_eq!(store.snapshot().iter().count(), 500);
 }
 
-/// Many threads insert documents with three fingerprints and a note. Their callbacks regard documents with equal notes as
-/// duplicates. One document of each note is inserted, although fingerprints of other documents are near.
+/// Several threads insert documents, each with three fingerprints and a note, with `commit_unless`. The callback of
+/// `commit_unless` treats a document as a duplicate if it has the same note as a stored document. So one document is
+/// inserted for each note, even if the fingerprints of documents with other notes are near.
 #[test]
 fn one_of_many_is_new_as_its_writer_sees_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -605,10 +612,10 @@ fn one_of_many_is_new_as_its_writer_sees_it() {
     assert_eq!(store.snapshot().iter().count(), 300 * 3 * 3);
 }
 
-/// The callback also gets matches that other threads insert after the first search, before the writer has its
-/// lock. If it fails, nothing is written.
+/// `commit_unless` also calls its callback for matches that other threads insert after its first search and before it
+/// takes the writer's lock. If the callback returns an error, nothing is written.
 #[test]
-fn what_comes_meanwhile_is_asked_of() {
+fn commit_unless_reports_matches_inserted_meanwhile() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::<u64>::open(&folder.path().join("store"), StoreOptions::default()).unwrap();
     store.insert(0xff, 1).unwrap();

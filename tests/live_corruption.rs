@@ -1,6 +1,6 @@
-//! A live store with segments, tombstones and a log. One file is damaged, missing, or replaced with another. Reading
-//! returns the right contents, or an error that names the file. If a log lost whole records at its end, as after a crash,
-//! the earlier contents are right.
+//! Tests of a live store in which one file is damaged, missing, or replaced with another. The store has segments,
+//! tombstones and a log. Reading it returns the right contents, or an error that names the file. If the end of a log
+//! is cut off, as by a crash, reading may also return the contents without the last writes.
 
 use std::path::{Path, PathBuf};
 
@@ -26,8 +26,8 @@ fn options(disk: &SimulatedDisk) -> StoreOptions {
     }
 }
 
-/// Files of a store with two segments and a log; the second segment has tombstones. Also returns the expected contents
-/// before the log and after each of its records.
+/// Returns the files of a store with two segments and a log; the second segment has tombstones. Also returns the expected
+/// contents before the first record of the log, and after each record.
 fn store() -> (StoreFiles, Vec<PairModel<u64>>) {
     let disk = SimulatedDisk::default();
     let store = Store::<u64>::open(Path::new("store"), options(&disk)).unwrap();
@@ -68,8 +68,9 @@ fn store() -> (StoreFiles, Vec<PairModel<u64>>) {
     (files_of(&disk), models)
 }
 
-/// Like [`store`], but a crash left only half of the last record, and then a writer opened the store. So the log
-/// has a torn tail, and the next log records the length of the part before the torn tail.
+/// Returns the files of a store that a writer opened after a crash, and the expected contents. The crash left only
+/// half of the last record of the log of [`store`]. So this log has a torn tail, and the next log records the length
+/// of the part before the torn tail.
 fn recovered() -> (StoreFiles, PairModel<u64>) {
     let (mut files, models) = store();
     let log = files.iter_mut().rfind(|(name, _)| name.ends_with(".log")).unwrap().1;
@@ -97,7 +98,7 @@ fn disk_of(files: &StoreFiles) -> SimulatedDisk {
     disk
 }
 
-/// Verifies a store and returns its contents.
+/// Opens and verifies a store of these files. Returns its contents, or the first error.
 fn read(files: &StoreFiles) -> Result<PairModel<u64>, Error> {
     let snapshot = Snapshot::<u64>::open_on(&disk_of(files).as_fs(), Path::new("store"))?;
     let mut problem = None;
@@ -110,7 +111,8 @@ fn read(files: &StoreFiles) -> Result<PairModel<u64>, Error> {
     snapshot.iter().map(|entry| entry.map(|entry| (entry.fingerprint, entry.id.unwrap()))).collect()
 }
 
-/// Checks the result of reading a store whose file `name` was changed.
+/// Checks the result of reading a store whose file `name` was changed. Right results are an error that names a file of
+/// the store, and the last of `models`. If `context` starts with "cut", each of `models` is a right result.
 fn check(files: &StoreFiles, name: &str, models: &[PairModel<u64>], context: &str) {
     let whole = models.last().unwrap();
     match read(files) {
@@ -176,7 +178,8 @@ fn every_bit_flipped_of_logs_after_a_crash() {
     assert!(read(&changed).is_err(), "{first} is missing");
 }
 
-/// If no record says how many bytes were synced, reads ignore a torn tail, and `verify` reports it.
+/// If a log has a torn tail, and no record says how many bytes of the log were synced, reads ignore the torn tail, and
+/// `verify` reports it.
 #[test]
 fn a_torn_end_that_may_be_damage() {
     let (files, models) = store();
@@ -242,7 +245,7 @@ fn missing_and_swapped_files() {
     }
 }
 
-/// A writer, too, refuses a log with damage in its synced part, and does not change it.
+/// If a log is damaged in its synced part, opening the store for writing fails and does not change the log.
 #[test]
 fn a_damaged_log_is_refused_and_kept() {
     let (files, _) = store();

@@ -1,5 +1,5 @@
-//! A power loss after each operation of the disk, and a failure of each operation, in a live store. The store keeps all
-//! writes that were acknowledged as durable, and its contents are the result of a prefix of all writes.
+//! Tests of a live store with a power loss after each operation of the disk, and with a failure of each operation. The
+//! store keeps all writes that were acknowledged as durable. If it has a write, it also has all earlier writes.
 //!
 //! `SIMSTORE_IMAGES=10000000 cargo test --release --test engine live_power_loss` sets the number of disk images to check;
 //! the default is 100,000.
@@ -15,18 +15,18 @@ use crate::support::disk::{Failure, Fault, OperationFilter, OperationKind, Simul
 use crate::support::random::Random;
 use crate::support::samples::PairModel;
 
-/// A model is a set of pairs of numbers. It holds the store's metadata as one more pair: this number, and the value of
-/// the metadata. Each batch sets the value to the id of the batch's first pair.
+/// First number of the pair that represents the store's metadata value in the expected contents (a [`PairModel`], a
+/// set of pairs of fingerprint and id). The second number is the value: one of the ids in the newest batch.
 const METADATA_KEY: u64 = 0x6d61_726b;
-/// Id of the only document with a note. A model represents the note as a pair of this id and the note. Each batch
-/// or bulk load sets the note, to an id from its pairs.
+/// Id of the only document with a note. The note is a number: one of the ids in the newest batch or bulk load. The
+/// expected contents (a [`PairModel`]) have one more pair for the note: this constant and the number.
 const NOTE_KEY: u64 = 0x6e6f_7465;
 
 #[derive(Clone, Debug)]
 enum ScriptStep {
     Insert(u64, u64, Durability),
     Delete(u64, u64, Durability),
-    /// A transaction. Each item is a fingerprint, an id, and whether the pair is deleted instead of inserted.
+    /// A transaction. Each item is a fingerprint, an id, and a flag: true to delete the pair, false to insert it.
     Batch(Vec<(u64, u64, bool)>, Durability),
     Load(Vec<(u64, u64)>),
     Sync,
@@ -58,7 +58,8 @@ fn scripted() -> Vec<ScriptStep> {
     steps
 }
 
-/// Steps of a program that is run often and writes little each time, so that many logs become segments.
+/// Returns the steps of a program that opens the store often and writes little each time, so that many logs become
+/// segments.
 fn calls() -> Vec<ScriptStep> {
     let call = |i: u64| {
         let write = match i % 4 {
@@ -114,17 +115,19 @@ fn path() -> &'static Path {
     Path::new("store")
 }
 
-/// The history of a run of steps: which contents a store should have after each number of disk operations.
+/// The result of running a sequence of steps on a store. It tells which contents the store may have if only the first
+/// disk operations are done.
 struct History {
     disk: SimulatedDisk,
     /// Expected contents before the first step and after each step.
     models: Vec<PairModel<u64>>,
     /// Number of disk operations before each step.
     step_starts: Vec<usize>,
-    /// Each item is a number of disk operations, and the number of steps that are acknowledged as durable after
-    /// them. Ascending.
+    /// Each item is a number of disk operations and a number of steps. When so many disk operations are done, so many
+    /// steps are acknowledged as durable. Both numbers ascend.
     durable: Vec<(usize, usize)>,
-    /// Number of disk operations after which the store exists.
+    /// Number of disk operations that create the store. After a power loss during these operations, the store may be
+    /// missing.
     created_at: usize,
 }
 
@@ -134,7 +137,7 @@ fn insert(store: &Store<u64>, fingerprint: u64, id: u64, durability: Durability)
     transaction.commit(durability)
 }
 
-/// Performs a step and applies it to the model. Returns whether all steps so far are durable.
+/// Performs a step and applies it to the model. Returns whether the step makes itself and all earlier steps durable.
 fn step(
     store: &mut Option<Store<u64>>,
     step: &ScriptStep,
@@ -242,7 +245,9 @@ fn run(steps: &[ScriptStep], memtable: u64, compaction: bool) -> History {
 }
 
 impl History {
-    /// Checks the contents of a store after `done` disk operations.
+    /// Checks `found`, the contents of a store of which only the first `done` disk operations are done. They must be
+    /// the expected contents after some step: not before the last step acknowledged as durable by then, and not after
+    /// the last step begun by then.
     fn check(&self, done: usize, found: &PairModel<u64>) -> Result<(), String> {
         let acknowledged = self.durable.iter().take_while(|durable| durable.0 <= done).last();
         let least = acknowledged.map_or(0, |durable| durable.1);
@@ -287,8 +292,9 @@ fn read_contents(snapshot: Result<Snapshot<u64>, Error>) -> Result<Option<PairMo
     Ok(Some(model))
 }
 
-/// Checks an image of the disk after `done` operations: reads the store, or, for every eighth `choice`, opens it for
-/// writing and simulates power losses during the recovery. Returns the number of images checked.
+/// Checks the store in `image`, the disk after a power loss that follows the first `done` operations. If `choice` is a
+/// multiple of 8, also opens the store for writing, and checks it after power losses during this recovery. Otherwise,
+/// only reads the store. Returns the number of images checked.
 fn check_image(history: &History, done: usize, image: &SimulatedDisk, choice: u64) -> Result<usize, String> {
     let judge = |model: Option<PairModel<u64>>, context: &str| match model {
         Some(model) => history.check(done, &model).map_err(|error| format!("{context}: {error}")),
@@ -358,7 +364,7 @@ fn lose_power(steps: &[ScriptStep], memtable: u64, compaction: bool, seeds: std:
     images.into_inner()
 }
 
-/// Number of disk images to check.
+/// Returns the number of disk images to check.
 fn image_count() -> usize {
     std::env::var("SIMSTORE_IMAGES").ok().and_then(|count| count.parse().ok()).unwrap_or(100_000)
 }
@@ -382,8 +388,8 @@ fn power_is_lost_after_any_operation() {
     println!("{images} images of {round} histories in {:.1} s", start.elapsed().as_secs_f64());
 }
 
-/// Each operation of the disk fails, once or from then on. The store returns an error and refuses later writes, readers
-/// continue, and all acknowledged writes are found when the store is opened again.
+/// Each operation of the disk fails in turn, either alone or with all later operations. If a write then fails, the store
+/// refuses later writes, but can still be read. When the store is opened again, it has all acknowledged writes.
 #[test]
 fn any_operation_fails() {
     let steps = scripted();
@@ -475,7 +481,8 @@ fn any_operation_fails() {
     println!("{} cases, {} of which made a step fail", cases.len(), failed.into_inner());
 }
 
-/// A disk that reports success for syncs but ignores them loses acknowledged writes. The tests above would notice this.
+/// On a disk that ignores syncs but reports success, acknowledged writes are lost. The check that the other tests use
+/// notices this loss.
 #[test]
 fn a_lying_disk_is_noticed() {
     let steps = scripted();

@@ -1,5 +1,5 @@
-//! Store folders that are moved away during a write, while another store takes their place. The writer must not change the
-//! other store.
+//! Tests of store folders that are moved away during a write, while another store takes their place. The writer must not
+//! change the other store.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,8 +15,8 @@ const WRITTEN: &str = "written";
 const OTHER: &str = "other";
 const MOVED: &str = "moved";
 
-/// A function that writes to the store [`WRITTEN`]. It appends the fingerprints of acknowledged writes to its
-/// second argument.
+/// A function that writes to the store at the path [`WRITTEN`]. When a write is acknowledged, the function appends the
+/// fingerprints of the write to its second argument.
 type WriterFn = fn(&Arc<dyn Fs>, &mut Vec<u64>) -> Result<(), Error>;
 
 fn fingerprint(i: u64) -> u64 {
@@ -30,7 +30,7 @@ fn build(fs: &Arc<dyn Fs>, path: &str, replace: bool, range: std::ops::Range<u64
     builder.finish().map(drop)
 }
 
-/// Opens a store for writing, and writes to it, with flushes and a merge.
+/// A [`WriterFn`] that opens the store for writing, inserts fingerprints, and runs flushes and a merge.
 fn live(fs: &Arc<dyn Fs>, kept: &mut Vec<u64>) -> Result<(), Error> {
     let options = StoreOptions { fs: fs.clone(), memtable: 1, compaction: false, ..StoreOptions::default() };
     let store = Store::<u64>::open(Path::new(WRITTEN), options)?;
@@ -63,8 +63,9 @@ fn files(disk: &SimulatedDisk, folder: &str) -> Vec<(PathBuf, Vec<u8>)> {
         .collect()
 }
 
-/// Runs a writer. Before the writer's check number `at` of the lock file, moves the folder of its store away, and
-/// another store into its place. `is_built` says whether the writer's store exists at the start.
+/// Runs a writer, and replaces its store with another one meanwhile. A writer checks again and again that its lock
+/// file is in place. Before check number `at`, counted from 0, this function moves the folder of the store away, and
+/// another store into its place. `is_built` says whether the store exists at the start.
 ///
 /// Returns the disk, the writer's result, the acknowledged fingerprints, and the number of checks.
 fn write(is_built: bool, writer: WriterFn, at: usize) -> (SimulatedDisk, Result<(), Error>, Vec<u64>, usize) {

@@ -1,5 +1,5 @@
-//! Named pipes instead of the files of a store. They must be refused: opening one would wait forever for a process at its
-//! other end.
+//! Tests of stores in which a named pipe replaces a file. Operations that need the file must refuse the pipe: opening it
+//! would wait forever for a process at its other end.
 #![cfg(unix)]
 
 use std::fs;
@@ -9,7 +9,7 @@ use std::process::Command;
 use simstore::store::{SalvageOptions, find_damaged_files, salvage};
 use simstore::{BuildOptions, Builder, Durability, Snapshot, Store, StoreOptions};
 
-/// Creates a store with a file of each kind.
+/// Creates a store that has each kind of file: manifest, log, table, ids and others.
 fn make(path: &Path) {
     let mut builder = Builder::<u64>::create(path, BuildOptions::default()).unwrap();
     for i in 0..100_u64 {

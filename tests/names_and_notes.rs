@@ -1,5 +1,6 @@
-//! Compares names and notes with simple maps, in random histories of inserts, deletes and notes. Flushes, merges and
-//! reopening between them must not change any result (`format-spec/names.md`, "What the operations do").
+//! Compares the names and notes of a store with simple maps, after random sequences of inserts, deletes and changes of
+//! notes. Flushes, merges and reopening in between must not change any result (`format-spec/names.md`, "What the
+//! operations do").
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -23,11 +24,11 @@ type LoadedDocument = (u64, Option<String>, Option<Vec<u8>>);
 
 #[derive(Clone, Debug)]
 enum HistoryStep {
-    /// Writes in one transaction.
+    /// A transaction with these writes.
     Commit(Vec<DocumentWrite>),
-    /// A bulk load of documents by id, which becomes one segment.
+    /// A bulk load, which becomes one segment. The keys are the ids of the documents.
     Load(BTreeMap<u64, LoadedDocument>),
-    /// A delete that first checks whether the pair is stored.
+    /// A call of `delete`, which first checks whether the pair is stored.
     DeleteStored {
         fingerprint: u64,
         id: u64,
@@ -35,9 +36,9 @@ enum HistoryStep {
     Flush,
     Compact,
     Reopen,
-    /// Keeps a snapshot until the end, and then checks that it has not changed.
+    /// Takes a snapshot. At the end of the test, it must not have changed.
     Keep,
-    /// Refreshes a reader that does not hold the lock.
+    /// Refreshes a snapshot that was opened by path, without the writer's lock.
     Refresh,
 }
 
@@ -104,7 +105,7 @@ impl DocumentModel {
         }
     }
 
-    /// Compares every way to read names and notes.
+    /// Reads names and notes from a snapshot by each method, and compares the results with the model.
     fn check(&self, snapshot: &Snapshot<u64>) {
         let entries = snapshot.iter().map(|entry| entry.map(|e| (e.fingerprint, e.id.unwrap())).unwrap());
         assert_eq!(entries.collect::<BTreeSet<_>>(), self.pairs);
@@ -225,7 +226,7 @@ proptest! {
     }
 }
 
-/// A history whose result once depended on a merge: a deleted name must not return when its pair is inserted again.
+/// A deleted name does not return when its pair is inserted again, with or without a merge between delete and insert.
 #[test]
 fn a_name_does_not_come_back() {
     for merges in [false, true] {

@@ -1,5 +1,5 @@
-//! A power loss after each operation of a build, and a failure of each operation. The old or the new store is complete, or
-//! no store exists.
+//! Tests of builds with a power loss after each disk operation, and with a failure of each operation. Afterwards,
+//! there is a complete store, either the old one or the new one, or no store at all.
 
 use std::io;
 use std::path::Path;
@@ -9,7 +9,7 @@ use simstore::{BuildOptions, Builder, Error, PlanChoice, Snapshot};
 
 use crate::support::disk::{Failure, Fault, OperationFilter, OperationKind, SimulatedDisk, SurvivalChoice};
 
-/// Fingerprints, some near each other.
+/// Returns `count` fingerprints, some of them near each other. Different values of `salt` give different fingerprints.
 fn fingerprints(count: u64, salt: u64) -> Vec<u64> {
     (0..count).map(|i| (i / 4 + salt).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (1 << (i % 4))).collect()
 }
@@ -28,15 +28,15 @@ fn build(disk: &SimulatedDisk, fingerprints: &[u64]) -> Result<(), Error> {
     builder.finish().map(|_| ())
 }
 
-/// A disk with a durable store and no recorded operations.
+/// Returns a disk with a durable store of these fingerprints. Operations of the build are not recorded on the disk.
 fn disk_with(fingerprints: &[u64]) -> SimulatedDisk {
     let disk = SimulatedDisk::default();
     build(&disk, fingerprints).unwrap();
     disk.crash(disk.operations(), &mut SurvivalChoice::Nothing)
 }
 
-/// Returns the index of the set in `candidates` that equals the fingerprints of the store on the disk; `None`
-/// without a store.
+/// Reads the store on the disk, whose fingerprints must equal one of `candidates`. Returns the index of this
+/// candidate, or `None` if the disk has no store.
 fn stored_candidate(disk: &SimulatedDisk, candidates: &[Vec<u64>]) -> Result<Option<usize>, String> {
     let store = match Snapshot::<u64>::open_on(&disk.as_fs(), Path::new("store")) {
         Ok(store) => store,
@@ -68,19 +68,20 @@ fn stored_candidate(disk: &SimulatedDisk, candidates: &[Vec<u64>]) -> Result<Opt
     Ok(Some(index))
 }
 
-/// Results of reading the store in many disk images: how many images have each candidate, how many have no store,
-/// and the errors.
+/// Results of reading the store in many disk images. A candidate is a set of fingerprints that the store may have. The
+/// fields have the number of images with each candidate, the number of images without a store, and the errors.
 #[derive(Debug)]
 struct Outcomes {
     candidates: Vec<usize>,
     none: usize,
     wrong: Vec<String>,
-    /// Results for the images of a power loss after the last operation: a candidate's index, or `None` without a
-    /// store.
+    /// One item for each image of a power loss after the last operation: the index of the candidate that the store
+    /// has, or `None` if there is no store.
     at_end: Vec<Option<usize>>,
 }
 
-/// Simulates power losses after each operation, with `seeds` random choices of the surviving data.
+/// Simulates several power losses after each operation of the disk, and reads the store after each: one power loss in
+/// which no unsynced data survives, one in which all survives, and `seeds` in which random data survives.
 fn crash_everywhere(disk: &SimulatedDisk, seeds: u64, candidates: &[Vec<u64>]) -> Outcomes {
     let start = Instant::now();
     let mut outcomes =
@@ -153,7 +154,7 @@ fn a_replaced_store_is_one_or_the_other() {
     );
 }
 
-/// On a disk that ignores syncs, stores are lost or damaged, and the tests above would notice.
+/// On a disk that ignores syncs, some stores are lost or damaged. The checks that the other tests use notice this.
 #[test]
 fn syncs_are_needed() {
     let candidates = old_and_new();
@@ -210,7 +211,8 @@ fn a_build_that_fails_anywhere_and_then_loses_power() {
     println!("{images} images after failures; {failed} builds failed");
 }
 
-/// Images share the bytes of durable files; copying them would make tens of thousands of images too slow.
+/// Two images of a disk share the bytes of durable files in memory, because copying them for tens of thousands of images
+/// would be too slow.
 #[test]
 fn images_share_durable_files() {
     let disk = SimulatedDisk::default();

@@ -23,8 +23,8 @@ const LIBRARIES: [(&str, &str); 5] = [
 struct LibrarySources {
     /// Items of each module.
     modules: BTreeMap<ModulePath, Vec<Item>>,
-    /// Public methods and constants of each type. The key is the name of the type's top-level module and the name
-    /// of the type.
+    /// Public methods and constants of each type. A key is the name of the type's top-level module, and the name of
+    /// the type.
     members: BTreeMap<(String, String), BTreeSet<String>>,
 }
 
@@ -89,7 +89,7 @@ impl LibrarySources {
         }));
     }
 
-    /// Adds the public items of a module and their members to the list.
+    /// Adds to the list the public items of a module, with their public fields, variants and methods.
     fn list(&self, module: &[String], list: &mut BTreeSet<String>) {
         for item in &self.modules[module] {
             match item {
@@ -104,7 +104,8 @@ impl LibrarySources {
         }
     }
 
-    /// Adds the items of a public `use` to the list.
+    /// Adds to the list the items that a public `use` in `module` re-exports. `tree` is the `use` or a part of it;
+    /// `above` is the path before this part.
     fn list_use(
         &self,
         tree: &UseTree,
@@ -146,7 +147,9 @@ impl LibrarySources {
         assert!(list.len() > before || !list.is_empty(), "{module:?}: {name} is not in {from:?}");
     }
 
-    /// Adds the item `name` to the list if `tree`, a `use` in the module `from`, re-exports it.
+    /// Adds to the list an item that is re-exported twice: the module `from` re-exports it, and `module` re-exports it
+    /// from there. `tree` is a `use` in the module `from`. If `tree` does not import the item `name`, nothing is
+    /// added.
     fn list_reexport(
         &self,
         tree: &UseTree,
@@ -178,9 +181,11 @@ impl LibrarySources {
         }
     }
 
-    /// Adds a public item, which is defined in the module `home`, to the list of the items of `module`. `wanted`
-    /// is a name and an optional alias from a `use`: then the item is added only if it has this name, and under
-    /// its alias if there is one.
+    /// Adds `item` to the list, as an item of `module`, if it is public. The item is defined in the module `home`.
+    ///
+    /// `wanted` is `None` if `module` is `home`. If a `use` in `module` re-exports the item, `wanted` has the name in
+    /// the `use`, and the alias after `as` if there is one. Then the item is added only if it has this name, and the
+    /// list has it under the alias.
     fn list_item(
         &self,
         home: &[String],

@@ -1,4 +1,4 @@
-//! Salvage of a live store with one damaged or missing file: the contents of the other files are kept.
+//! Tests of salvaging a live store with one damaged or missing file: the new store has the contents of the other files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ use simstore::{BuildOptions, Builder, Durability, Snapshot, Store, StoreOptions}
 use crate::support::random::Random;
 use crate::support::seal::StoreFiles;
 
-/// Fingerprint, id, name, and note.
+/// Documents of a store: fingerprint, id, name, and note of each.
 type DocumentSet = BTreeSet<(u64, u64, Option<String>, Option<Vec<u8>>)>;
 
 fn name(id: u64) -> String {
@@ -57,7 +57,7 @@ fn live_store(path: &Path) {
     write(false, 0..0, 5000..5010);
 }
 
-/// The files of a store by name, without its lock.
+/// Reads the files of a store, except its lock file.
 fn files(path: &Path) -> StoreFiles {
     let entries = fs::read_dir(path).unwrap().map(Result::unwrap);
     let files =
@@ -90,7 +90,8 @@ fn rescue(files: &StoreFiles, options: &SalvageOptions) -> (SalvageReport, Docum
     (salvaged, documents(&new))
 }
 
-/// Checks the salvage of a store with one damaged or missing file.
+/// Salvages a store whose file `name` is damaged, or is missing if `missing` is set, and checks the contents of the new
+/// store. `intact` has the contents of the undamaged store.
 fn check(files: &StoreFiles, name: &str, missing: bool, intact: &DocumentSet) {
     let (salvaged, rescued) = rescue(files, &SalvageOptions::default());
     let findings = &salvaged.issues;
@@ -139,7 +140,7 @@ fn sound() -> (StoreFiles, DocumentSet) {
     (files, documents(&path))
 }
 
-/// A log that is cut inside its header is damage for readers, and a loss for salvage.
+/// If a log is cut inside its header, readers refuse the store, and salvage reports a loss.
 #[test]
 fn a_log_without_its_header_is_lost() {
     let (sound, _) = sound();
@@ -174,8 +175,9 @@ fn each_file_damaged_in_turn() {
     });
 }
 
-/// Each file is cut at eight lengths, from zero to its length minus one byte. The last log may end in the middle of a
-/// record, as after a crash.
+/// If a file is cut off, `find_damaged_files` notices it, and salvage keeps the contents of the other files. Each file
+/// is cut at eight lengths. Only a cut of the last log may go unnoticed, because it looks like the end of a log after
+/// a crash.
 #[test]
 fn each_file_cut_in_turn() {
     let (sound, intact) = sound();
@@ -218,8 +220,7 @@ fn each_file_missing_in_turn() {
     });
 }
 
-/// Salvage keeps fingerprints without ids even if they do not fit in memory together with the pairs that are being
-/// sorted.
+/// If requested, salvage keeps all fingerprints whose ids are lost, even if they do not fit in the memory limit.
 #[test]
 fn fingerprints_without_ids_are_kept_whatever_the_memory_is() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! Queries of stores with many segments, where newer segments hide pairs of older ones, compared with a linear scan.
+//! Queries stores with many segments, and compares the matches with a linear scan. Newer segments delete or repeat
+//! pairs of older segments.
 
 use std::path::Path;
 
@@ -11,7 +12,7 @@ use crate::support::samples::PairModel;
 
 type FoundMatches<F> = Vec<(u32, F, Option<u64>)>;
 
-/// Matches of a linear scan: the oracle.
+/// Finds the expected matches of a query by a linear scan over all pairs.
 fn plain<F: Fingerprint>(model: &PairModel<F>, query: F, distance: u32) -> FoundMatches<F> {
     let near = model.iter().filter(|(x, _)| x.distance(query) <= distance);
     let mut found: Vec<_> = near.map(|&(x, id)| (x.distance(query), x, Some(id))).collect();
@@ -45,8 +46,9 @@ fn check<F: Fingerprint>(snapshot: &Snapshot<F>, model: &PairModel<F>, distance:
     }
 }
 
-/// Checks a store with segments of one to thousands of pairs. Each segment inserts new fingerprints, near fingerprints, and
-/// fingerprints of older segments with equal or other ids. It also deletes pairs, and inserts some of them again.
+/// Writes a store with segments of one to thousands of pairs, and checks its queries. Each segment has new
+/// fingerprints, some of them near older fingerprints, and fingerprints of older segments with the same or other ids.
+/// Each segment also deletes older pairs, some of which are inserted again.
 fn many_segments<F: Fingerprint>(distance: u32, codec: Codec, plan: PlanChoice) {
     let disk = SimulatedDisk::default();
     let options = StoreOptions {

@@ -1,4 +1,5 @@
-//! A store that is opened many times for a few writes: the last call costs as much as the first ones.
+//! Tests of a program that opens a store many times, each time for a few writes. The last of these calls must cost no
+//! more than the first ones.
 
 use std::path::Path;
 
@@ -14,8 +15,8 @@ fn options(disk: &SimulatedDisk) -> StoreOptions {
     StoreOptions { fs: disk.as_fs(), memtable: 1 << 20, ..StoreOptions::default() }
 }
 
-/// Cost of one call, which opens the store, writes a little and closes the store. `syncs` and `changes` are
-/// numbers of disk operations during the call; the other fields describe the store after it.
+/// Cost of a *call*: opening the store, writing a little, and closing the store. `syncs` and `changes` are numbers of
+/// disk operations during the call. The other fields describe the store after the call.
 #[derive(Clone, Copy, Debug, Default)]
 struct CallCost {
     syncs: usize,
@@ -67,7 +68,7 @@ fn fingerprint(i: u64) -> u64 {
     i.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Adds a few pairs and sets metadata, like a program that adds the documents of a file.
+/// Inserts a few pairs and sets a metadata value, as a program does that adds the documents of file number `i`.
 fn add(store: &Store<u64>, i: u64) {
     let mut batch = store.transaction();
     (0..1 + i % 5).for_each(|j| batch.insert(fingerprint(i * 5 + j), i * 5 + j));
@@ -105,7 +106,8 @@ fn the_last_call_costs_what_the_first_did() {
     }
 }
 
-/// If a store is opened many times, logs do not accumulate, even if no call waits for the background threads.
+/// If a store is opened many times, logs do not accumulate. They become segments, even if the program always closes
+/// the store without waiting for the background threads.
 #[test]
 fn logs_become_segments_of_themselves() {
     let disk = SimulatedDisk::default();
@@ -133,7 +135,8 @@ fn a_call_that_writes_nothing_leaves_nothing() {
     assert_eq!(Snapshot::<u64>::open_on(&disk.as_fs(), path()).unwrap().iter().count(), 2);
 }
 
-/// A memtable with only metadata becomes a segment, too, and merges keep the newest value of each key.
+/// A memtable that has metadata and no pairs is flushed to a segment like any other. Merges of such segments keep the
+/// newest value of each metadata key.
 #[test]
 fn marks_alone_are_kept() {
     let disk = SimulatedDisk::default();

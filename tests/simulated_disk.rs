@@ -21,7 +21,7 @@ fn write(disk: &SimulatedDisk, path: &str, bytes: &[u8], sync: bool) {
     }
 }
 
-/// A disk with a durable folder.
+/// Returns a disk with a durable folder.
 fn disk_with_folder() -> SimulatedDisk {
     let disk = SimulatedDisk::default();
     disk.create_dir(Path::new("folder")).unwrap();
@@ -29,7 +29,8 @@ fn disk_with_folder() -> SimulatedDisk {
     disk
 }
 
-/// Contents of a file after a power loss now: with no unsynced data, with all of it, and with 1000 random choices.
+/// Simulates power losses after the operations so far, and returns the contents of a file after each: first if no
+/// unsynced data survives, then if all of it survives, then for 1000 random choices. A missing file is `None`.
 fn contents(disk: &SimulatedDisk, path: &str) -> Vec<Option<Vec<u8>>> {
     let done = disk.operations();
     let random = (0..1000).map(|seed| SurvivalChoice::seeded(seed, done));
@@ -79,8 +80,8 @@ fn renames_and_removals_may_be_undone() {
     assert!(contents(&disk, FILE).iter().all(Option::is_none));
 }
 
-/// A file is created and renamed twice, and then the power fails. Any of these changes may be lost, even the
-/// creation. The other changes are applied in order, so the file has one of its three names, or none.
+/// A file is created and renamed twice, and then the power fails. Each of these three changes may be lost. So
+/// afterwards, the file has one of its three names, or does not exist.
 #[test]
 fn a_rename_may_survive_the_loss_of_what_made_its_source() {
     let disk = disk_with_folder();
@@ -129,8 +130,8 @@ fn sectors_that_were_not_synced_are_old_new_or_garbage() {
     assert!(contents(&disk, FILE).iter().all(|content| content.as_ref() == Some(&whole)));
 }
 
-/// A file that is created in place of another is a new file. After a power loss, the file of this name is the
-/// whole old file, or it has no bytes of the old file.
+/// A file is created at the path of an existing file, and replaces it. After a power loss, the path leads to the whole
+/// old file, to a file without any bytes of the old file, or to no file.
 #[test]
 fn a_file_that_takes_the_place_of_another_has_nothing_of_it() {
     let disk = disk_with_folder();
@@ -207,7 +208,7 @@ fn planned_operations_fail() {
     assert!(disk.listing().contains("#4 write folder/file +3 at 0\n"), "{}", disk.listing());
 }
 
-/// A successful sync after a failed one does not restore the data that the failed sync lost.
+/// A failed sync of a file may lose unsynced data. A successful sync later does not restore this data.
 #[test]
 fn a_failed_sync_loses_pages() {
     let disk = disk_with_folder();

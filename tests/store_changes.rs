@@ -1,5 +1,6 @@
-//! Changes of a live store with a segment and several logs: replacing, merging, deleting, loading, salvaging. Each disk
-//! operation fails, or is followed by a power loss. Each time, the store must be sound, with its old or its new contents.
+//! Tests of changes of a live store with a segment and several logs: replacing, merging, deleting, loading, salvaging.
+//! Each disk operation of a change fails in turn, or is followed by a power loss. Afterwards, the store must be
+//! undamaged, and have its contents from before or after the change.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,13 +11,14 @@ use simstore::{BuildOptions, Builder, Codec, Durability, Error, PlanChoice, Snap
 
 use crate::support::disk::{Failure, Fault, OperationFilter, SimulatedDisk, SurvivalChoice};
 
-/// Expected contents of a store. The keys are its pairs of fingerprint and id, with empty values, and further
-/// pairs that stand for metadata and notes, with their values.
+/// Expected contents of a store. A key is a pair of fingerprint and id, and its value is empty. Metadata and notes
+/// have the keys that [`METADATA_KEY`] and [`NOTE_KEY`] describe; their value is the metadata value or the note.
 type ContentModel = BTreeMap<(u64, u64), Vec<u8>>;
 
-/// In a model, the first number of each key that stands for metadata.
+/// In a [`ContentModel`], the first number of the key of a metadata value. The second number tells the metadata keys
+/// apart.
 const METADATA_KEY: u64 = u64::MAX;
-/// In a model, the first number of each key that stands for a note.
+/// In a [`ContentModel`], the first number of the key of a note. The second number is the id of the note's document.
 const NOTE_KEY: u64 = u64::MAX - 1;
 
 const SALVAGED: &str = "rescued";
@@ -49,7 +51,8 @@ fn open(disk: &SimulatedDisk) -> Result<Store<u64>, Error> {
     Store::open(store_path(), options(disk))
 }
 
-/// A durable store with one segment and several logs, which have inserts, deletes, metadata and notes.
+/// Returns a disk with a durable store, and the contents of the store. The store has one segment, and several logs with
+/// inserts, deletes, metadata and notes.
 fn live() -> (SimulatedDisk, ContentModel) {
     let disk = SimulatedDisk::default();
     let first = open(&disk).unwrap();
@@ -116,13 +119,14 @@ fn verified_contents(disk: &SimulatedDisk, path: &str) -> Result<Option<ContentM
 /// A change of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StoreChange {
-    /// `build --force`, with so little memory for sorting that runs are written.
+    /// Replaces the store with a new build, like `build --force`. The build has so little memory that it sorts in
+    /// temporary files.
     Replace,
-    /// Like `Replace`, but the builder is dropped before it finishes.
+    /// Begins to replace the store with a new build, and drops the builder before it finishes.
     AbandonReplace,
     Compact,
     Delete,
-    /// Like `dedup --against --add`: loads pairs and metadata, then merges.
+    /// Loads pairs and metadata in bulk, then merges the segments, like `dedup --against --add`.
     Load,
     Salvage,
 }
@@ -174,8 +178,8 @@ impl StoreChange {
         }
     }
 
-    /// Performs the change on a copy of the disk. Returns the contents of the store and of the salvaged copy after
-    /// it.
+    /// Performs the change on a copy of the disk `before`. Returns the contents of two stores after the change: of the
+    /// changed store, and of the salvaged store (`None` if the change is not [`StoreChange::Salvage`]).
     fn result(self, before: &SimulatedDisk) -> [Option<ContentModel>; 2] {
         let disk = before.crash(0, &mut SurvivalChoice::Nothing);
         self.run(&disk).unwrap();
@@ -189,8 +193,8 @@ impl StoreChange {
     }
 }
 
-/// Returns an error unless the store has the contents from before or after the change. If `done`, only the
-/// contents from after the change are right.
+/// Checks the stores on a disk after an interrupted change. The store must have the contents `before` or `after[0]`; the
+/// salvaged store must not exist, or have the contents `after[1]`. If the change is `done`, only `after` is right.
 fn judge(
     disk: &SimulatedDisk,
     before: &ContentModel,
@@ -207,7 +211,7 @@ fn judge(
     Ok(())
 }
 
-/// Checks that a recovered store takes writes, and has them when it is opened again.
+/// Checks that a store on a disk after a failure or power loss accepts writes, and has them when it is opened again.
 fn check_accepts_writes(disk: &SimulatedDisk) -> Result<(), String> {
     let before = verified_contents(disk, "store")?.unwrap_or_default();
     let insert = || {
@@ -224,7 +228,7 @@ fn check_accepts_writes(disk: &SimulatedDisk) -> Result<(), String> {
     }
 }
 
-/// Opens a store with its own settings; a store that replaced another has different ones.
+/// Opens a store with its own settings, because they may differ from [`options`] if a build replaced the store.
 fn open_with_own_settings(disk: &SimulatedDisk) -> Result<Store<u64>, Error> {
     Store::open(
         store_path(),
@@ -317,8 +321,8 @@ fn any_operation_fails() {
     assert!(failed > 1000);
 }
 
-/// Segments and logs share their file numbers, and a manifest does not list all logs. So a build takes a greater number
-/// than any log in the folder has.
+/// Segments and logs share their file numbers. So if a build replaces a store, the number of its segment is higher
+/// than the numbers of all logs in the folder, even of a log that the manifest does not list.
 #[test]
 fn a_new_segment_has_the_number_of_no_log() {
     let (disk, _) = live();

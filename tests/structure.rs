@@ -1,4 +1,5 @@
-//! Asserts that packages, unsafe code, disk access and names of types agree with the pages that describe them.
+//! Asserts facts about the source code that ARCHITECTURE.md and CONTRIBUTING.md state, such as the dependencies of
+//! packages, the files with unsafe code, and the only module with disk access.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub(crate) const PACKAGES: [&str; 7] =
     ["src", "text/src", "io/src", "corpus/src", "dedup/src", "cli/src", "python/src"];
 
-/// Files that may have `unsafe` code, in all packages except `benches/rivals`. The last file is a test.
+/// The only files that may have `unsafe` code, except in the package `benches/rivals`.
 const UNSAFE_FILES: [&str; 5] = [
     "src/file_bytes.rs",
     "src/simd.rs",
@@ -28,12 +29,13 @@ pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Texts between backticks in a cell of a table.
+/// Returns the texts between backticks in a cell of a Markdown table.
 fn words(cell: &str) -> Vec<String> {
     cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// Cells of each row of the table in ARCHITECTURE.md whose header line starts with `head`.
+/// Returns the rows of a table in ARCHITECTURE.md, each as a list of its cells. `head` is the start of the table's header
+/// line.
 fn table(head: &str) -> Vec<Vec<String>> {
     let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     let rows = text.lines().skip_while(|line| !line.starts_with(head)).skip(2);
@@ -60,7 +62,8 @@ pub(crate) fn rust_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Files of a package's `src`, without files of tests: relative path, and code without comments and test modules.
+/// Returns the files in the folder `src` of a package, without files of tests. Each item is the relative path of a
+/// file, and its code without comments and test modules.
 pub(crate) fn sources(src: &Path) -> Vec<(String, String)> {
     let mut sources = Vec::new();
     for path in rust_files(src) {
@@ -77,7 +80,7 @@ pub(crate) fn sources(src: &Path) -> Vec<(String, String)> {
     sources
 }
 
-/// Names of the dependencies in a `Cargo.toml`, without dependencies of tests.
+/// Returns the names of the dependencies in the text of a `Cargo.toml`, without dev-dependencies.
 fn dependencies(manifest: &str) -> Vec<&str> {
     let mut dependencies = Vec::new();
     let mut inside = false;
@@ -168,7 +171,7 @@ fn unsafe_code_is_in_few_files() {
     }
 }
 
-/// The table of tests in CONTRIBUTING.md lists existing files, and lists all test files of the libraries.
+/// Each file in CONTRIBUTING.md's table of tests exists, and the table lists all test files of the libraries.
 #[test]
 fn tests_are_where_contributing_says() {
     let text = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
@@ -202,7 +205,7 @@ fn tests_are_where_contributing_says() {
     }
 }
 
-/// Name of the type that a line of code defines. Returns `None` for private types and other lines.
+/// Returns the name of the type that a line of code defines, or `None` if the type is private or the line defines no type.
 fn visible_type(line: &str) -> Option<&str> {
     let item = line.trim_start().strip_prefix("pub")?;
     let item = item.strip_prefix('(').map_or(Some(item), |rest| Some(rest.split_once(')')?.1))?;
@@ -214,7 +217,7 @@ fn visible_type(line: &str) -> Option<&str> {
     name.split(|c: char| !c.is_alphanumeric() && c != '_').next()
 }
 
-/// No two types with a `pub` visibility in the workspace have the same name.
+/// No two types in the workspace have the same name, except private types.
 #[test]
 fn types_have_distinct_names() {
     assert_eq!(visible_type("    pub(in crate::a) trait Name<'a>: Sync {"), Some("Name"));
@@ -233,7 +236,7 @@ fn types_have_distinct_names() {
     assert!(places.is_empty(), "types with one name: {places:#?}");
 }
 
-/// The engine accesses the disk only through `fs`, so that the same code runs on a simulated disk.
+/// The engine accesses the disk only through its module `fs`, so that tests can run it on a simulated disk.
 #[test]
 fn the_disk_is_reached_through_fs_alone() {
     for (file, source) in sources(&root().join("src")) {

@@ -14,7 +14,7 @@ pub(crate) type CommandResult<T = ()> = Result<T, CommandError>;
 pub(crate) enum CommandError {
     /// Invalid arguments: exit code 2.
     Usage(String),
-    /// Failure that the command line detected: exit code 1.
+    /// Failure with a message that a command has composed itself: exit code 1.
     Failed(String),
     /// Error of a simstore library: exit code 1.
     Library(Error),
@@ -23,7 +23,7 @@ pub(crate) enum CommandError {
 }
 
 impl CommandError {
-    /// Returns a function that converts an I/O error of a write to `path`; `-` is standard output.
+    /// Returns a function that converts an I/O error to a [`CommandError`], for writes to `path`; `-` is standard output.
     pub(crate) fn on_write(path: &Path) -> impl Fn(io::Error) -> CommandError {
         move |error| {
             if error.kind() == io::ErrorKind::BrokenPipe && path.as_os_str() == "-" {
@@ -35,7 +35,8 @@ impl CommandError {
         }
     }
 
-    /// Converts an error of a library call whose arguments come from command-line options. A bad argument becomes a usage error.
+    /// Converts an error of a library call whose arguments come from command-line options. If the library refused an argument,
+    /// returns a usage error.
     pub(crate) fn usage(error: Error) -> CommandError {
         match error {
             Error::BadArgument(message) => CommandError::Usage(options_as_flags(&message)),
@@ -43,7 +44,7 @@ impl CommandError {
         }
     }
 
-    /// Prints the message to standard error, and returns the exit code.
+    /// Prints the message of this error, if it has one, to standard error. Returns the exit code.
     pub(crate) fn print(&self) -> ExitCode {
         let (message, code) = match self {
             CommandError::OutputClosed => return ExitCode::SUCCESS,
@@ -67,7 +68,8 @@ impl From<Error> for CommandError {
     }
 }
 
-/// Returns the message of a library error, with flags in place of the library's option names.
+/// Returns the message of a library error, with command-line flags such as `--text-field` in place of the library's names of
+/// options.
 pub(crate) fn error_message(error: &Error) -> String {
     let message = options_as_flags(&error.to_string());
     match error {

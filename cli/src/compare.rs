@@ -92,7 +92,8 @@ struct ComparedDocument<'a> {
     shingles: usize,
 }
 
-/// A passage that differs between two texts: its words in each text, and the line on which they begin, from 1.
+/// Passage that differs between two texts: its words in each text, and the line on which it begins in each text, counted
+/// from 1. The words of a text are empty if only the other text has words in this passage.
 #[derive(Serialize)]
 pub(crate) struct Difference<'a> {
     line_a: usize,
@@ -229,7 +230,7 @@ struct Word<'a> {
     text: &'a str,
     /// Byte offset of the word in the text.
     start: usize,
-    /// Line on which the word begins, from 1.
+    /// Line on which the word begins, counted from 1.
     line: usize,
     /// Whether white space precedes the word.
     is_spaced: bool,
@@ -331,7 +332,8 @@ pub(crate) fn text_differences<'a>(a: &'a str, b: &'a str) -> Vec<Difference<'a>
     differences(a, b, &words_a, &words_b, &diff_operations(&words_a, &words_b))
 }
 
-/// Prints the first `max_passages` differing passages, side by side. Returns the number of omitted passages.
+/// Prints the first `max_passages` differing passages of two texts, side by side. `words` are the words of each text;
+/// `operations` are the edits that turn the first text into the second. Returns the number of omitted passages.
 fn print_passages(
     output: &mut Output,
     words: [&[Word<'_>]; 2],
@@ -358,9 +360,9 @@ fn print_passages(
     Ok(groups.len().saturating_sub(max_passages))
 }
 
-/// Lays out the words of one text in a group of edit operations: of text A if `side` is 0, else of text B. Returns lines of
-/// at most `width` columns, each with its width. The first line is a heading, with the name of the text and the number of
-/// its line. The other lines have the words; changed words are marked.
+/// Formats one side of a differing passage: text A if `side` is 0, text B if it is 1. `words` are all words of this text;
+/// `group` holds the edits of the passage. Returns lines of at most `width` columns, each with its width: a heading such as
+/// `A, line 12`, then the words of the passage, with changed words marked.
 fn layout_side(side: usize, words: &[Word<'_>], group: &[DiffOp], width: usize) -> Vec<(String, usize)> {
     let (name, colour, open, close) = if side == 0 {
         ("A", Style::new().red(), "[-", "-]")

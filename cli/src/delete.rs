@@ -130,7 +130,7 @@ fn delete_listed<F: Fingerprint>(args: &DeleteArgs, progress: &ProgressDisplay) 
     )))
 }
 
-/// Reads the ids of a list file: escaped lines, or with `--null` unescaped bytes.
+/// Reads the ids in a list file: one escaped id a line, or with `--null` unescaped ids that end in zero bytes.
 fn listed_ids<F: Fingerprint>(args: &DeleteArgs, file: &Path) -> CommandResult<Vec<String>> {
     let entries = inputs::read_list(file, args.documents.null)?;
     if args.documents.null {

@@ -9,7 +9,7 @@ use clap_complete::Shell;
 use crate::command_error::{CommandError, CommandResult};
 use crate::output;
 
-/// Headings of the command groups, and the commands of each, in the order of the help.
+/// Groups of commands, in the order of the help: (heading, names of the commands).
 pub(crate) const COMMAND_GROUPS: [(&str, &[&str]); 5] = [
     ("Deduplicate", &["dedup", "compare"]),
     ("Stores", &["build", "add", "query", "delete", "compact", "inspect", "verify", "salvage", "dump"]),

@@ -1,14 +1,14 @@
-//! Histograms and bars of text characters.
+//! Histograms and bars, drawn with text characters.
 
 use std::io::{self, Write};
 
 /// Width of the longest bar, in columns of the terminal.
 const BAR_COLUMNS: usize = 50;
-/// Characters for one to eight eighths of a column.
+/// Characters for bars that are one to eight eighths of a column wide.
 const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
 
-/// Draws a line for each count: its index, its percentage of the sum, and a bar. Zeros at the start and at the end of
-/// `counts` are left out. The bar of the largest count has the full width.
+/// Draws a histogram. Each count has a line: its index, its percentage of the sum, and a bar. Zeros at the start and at the
+/// end of `counts` are left out. The bar of the largest count has the full width.
 pub(crate) fn draw(out: &mut impl Write, counts: &[u64]) -> io::Result<()> {
     let largest = counts.iter().copied().max().unwrap_or(0);
     let Some(first) = counts.iter().position(|&count| count > 0) else { return Ok(()) };
@@ -22,9 +22,9 @@ pub(crate) fn draw(out: &mut impl Write, counts: &[u64]) -> io::Result<()> {
     Ok(())
 }
 
-/// Draws a table of rows that have a number and several counts. The line of a row has its number, the percentage of each
-/// count in the sum of all counts of the table, and a bar for the sum of the row. The bar of the largest sum has the full
-/// width. `label` is the heading of the column of numbers; `headings` are the headings of the columns of counts.
+/// Draws a histogram in which each row `(key, counts)` is a line: the key, each count as a percentage of the sum of all rows,
+/// and a bar for the sum of the row. The bar of the largest sum has the full width. `label` is the heading of the keys;
+/// `headings` are the headings of the counts.
 pub(crate) fn draw_rows(
     out: &mut impl Write,
     label: &str,
@@ -50,7 +50,8 @@ pub(crate) fn draw_rows(
     Ok(())
 }
 
-/// Returns a bar for a share from 0 to 1. It is `columns` wide for 1, and has at least one eighth of a column if the share is not 0.
+/// Returns a bar for a share from 0 to 1. The bar of share 1 is `columns` wide. If the share is not 0, its bar is at least one
+/// eighth of a column wide.
 pub(crate) fn bar(share: f64, columns: usize) -> String {
     let eighths = (share * (columns * 8) as f64).round() as usize;
     let eighths = if share > 0.0 { eighths.max(1) } else { 0 };

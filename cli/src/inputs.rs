@@ -103,7 +103,8 @@ impl DocumentArgs {
         options
     }
 
-    /// Opens the inputs of a command: `paths`, then the paths of `--files-from`. Creates the table of `--bad`.
+    /// Opens the inputs of a command: `paths`, then the paths in the file of `--files-from`. With `--bad`, also creates the
+    /// table of invalid documents.
     pub(crate) fn open_inputs(&self, paths: &[PathBuf], progress: &ProgressDisplay) -> CommandResult<Inputs> {
         self.bad.as_deref().map_or(Ok(()), |path| progress.create_malformed_list(path))?;
         let Some(list) = &self.files_from else { return open(paths, self.options(), self.skip_bad) };
@@ -140,8 +141,8 @@ fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Reads the entries of a list file; `-` is standard input. Entries end in a line break, or with `null` in a zero byte. Returns the
-/// entries that are not empty, each with its number, from 1.
+/// Reads the entries of a list file; `-` is standard input. Entries end in a line break, or with `null` in a zero byte.
+/// Returns the entries that are not empty, each with its position in the list, such as a line number, counted from 1.
 pub(crate) fn read_list(list: &Path, null: bool) -> CommandResult<Vec<(usize, Vec<u8>)>> {
     let mut bytes = Vec::new();
     let read = if is_stdin(list) {
@@ -158,7 +159,7 @@ pub(crate) fn read_list(list: &Path, null: bool) -> CommandResult<Vec<(usize, Ve
     Ok((1..).zip(entries.map(<[u8]>::to_vec)).filter(|(_, entry)| !entry.is_empty()).collect())
 }
 
-/// Returns the error of an invalid list entry. `number` counts entries from 1.
+/// Returns the error for an invalid entry of a list. `number` is the position of the entry in the list, counted from 1.
 pub(crate) fn list_entry_error(list: &Path, number: usize, reason: &str) -> CommandError {
     CommandError::Failed(format!(
         "{}:{number}: {reason}; use --null for a list of unescaped names that end in zero bytes",
@@ -187,8 +188,8 @@ pub(crate) fn kind(inputs: &Inputs) -> CommandResult<InputKind> {
     })
 }
 
-/// Visits all items of the inputs in order. `profile` makes the fingerprints of documents; it must fit the width `F`. A visitor may
-/// return the error [`Item::malformed`] for a malformed item.
+/// Passes each document or fingerprint of the inputs to `visitor`, in order. `profile` makes the fingerprints of documents;
+/// it must support the width `F`. For an invalid item, `visitor` may return the error [`Item::malformed`].
 pub(crate) fn visit<F: Fingerprint>(
     inputs: &Inputs,
     profile: &Profile,

@@ -1,7 +1,7 @@
 //! The `simstore` command line: near-duplicate detection for text corpora, and stores of fingerprints.
 //!
-//! The commands are in this library, because cargo starts to compile a library while its dependencies still compile. It compiles
-//! a binary only after all dependencies are complete.
+//! The commands are in a library because cargo starts to compile a library while its dependencies still compile, but
+//! compiles a binary only after all dependencies are complete.
 #![forbid(unsafe_code)]
 #![allow(missing_docs)]
 #![expect(clippy::doc_markdown, reason = "doc comments of arguments are help text, which is not Markdown")]

@@ -8,7 +8,7 @@ use simstore_io::result_table::{self, Cell, Column, ColumnKind, ResultTableWrite
 use crate::command_error::{CommandError, CommandResult};
 use crate::output;
 
-/// Columns of the table. Line 0 means the whole file.
+/// Columns of the table. In column `line`, 0 means the whole file.
 const COLUMNS: [Column; 3] =
     [("file", ColumnKind::Text), ("line", ColumnKind::Count), ("reason", ColumnKind::Text)];
 
@@ -16,7 +16,7 @@ const COLUMNS: [Column; 3] =
 #[derive(Debug)]
 pub(crate) struct MalformedList {
     table: ResultTableWriter,
-    /// Error of the first row that could not be written. Later rows are dropped.
+    /// The error of the first row that could not be written, or `Ok`. Rows after an error are dropped.
     write_result: Result<(), Error>,
 }
 
@@ -30,7 +30,8 @@ impl MalformedList {
         })
     }
 
-    /// Appends a row for an [`Error::BadInput`]; ignores other errors. [`MalformedList::finish`] returns a write error.
+    /// Appends a row for an [`Error::BadInput`]; ignores other errors. If the write fails, [`MalformedList::finish`] returns
+    /// the error.
     pub(crate) fn push(&mut self, error: &Error) {
         let Error::BadInput { path, line, reason } = error else { return };
         let row = [Cell::Text(&path.to_string_lossy()), Cell::Count(*line), Cell::Text(reason)];

@@ -4,7 +4,7 @@ use simstore::error::excerpt;
 use simstore_io::numbers::parse_scaled;
 pub(crate) use simstore_io::numbers::{format_bytes, format_count, format_count_of, format_distinct_bytes};
 
-/// Parses a count from 1: `8e9`, `100M`, `1_000_000`. K, M, G (or B) and T are powers of 1000.
+/// Parses a count of at least 1, such as `8e9`, `100M` or `1_000_000`. K, M, G (or B) and T are powers of 1000.
 pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
     parse_scaled(text, 1000).filter(|&count| count > 0).ok_or_else(|| {
         format!(
@@ -14,13 +14,13 @@ pub(crate) fn parse_count(text: &str) -> Result<u64, String> {
     })
 }
 
-/// Parses a size and returns it in bytes: `512M`, `2G`, `1.5GiB`. K, M, G and T are powers of 1024.
+/// Parses a size, such as `512M`, `2G` or `1.5GiB`, and returns it in bytes. K, M, G and T are powers of 1024.
 pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     simstore_io::numbers::parse_bytes(text)
         .ok_or_else(|| format!("`{}` is not a size: expected a number such as 512M or 2G", excerpt(text)))
 }
 
-/// Formats a duration in the largest unit that gives at least 1: `1.5 us`.
+/// Formats a duration with one decimal, such as `1.5 us`, in the largest unit in which it is at least 1.
 pub(crate) fn format_duration(nanoseconds: f64) -> String {
     let (value, unit) = match nanoseconds {
         t if t < 1e3 => (t, "ns"),
@@ -31,7 +31,8 @@ pub(crate) fn format_duration(nanoseconds: f64) -> String {
     format!("{value:.1} {unit}")
 }
 
-/// Formats a number of any magnitude briefly: one decimal below 10, none from 10, one digit and an exponent below 0.1.
+/// Formats a number of any magnitude briefly: with an exponent below 0.1, with one decimal from 0.1 to 10, as an integer from
+/// 10.
 pub(crate) fn format_short(value: f64) -> String {
     match value {
         v if v >= 1000.0 => format_count(v.round() as u64),
@@ -41,7 +42,7 @@ pub(crate) fn format_short(value: f64) -> String {
     }
 }
 
-/// Rounds to three decimals, which is finer than the accuracy of all measured values here.
+/// Rounds a measured or estimated value, such as seconds, to three decimals. No such value of this program is more accurate.
 pub(crate) fn rounded(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }

@@ -45,7 +45,7 @@ fn to_stdout(writer: Box<dyn Write + Send>) -> Output {
     Output::from_writer(Path::new("-"), writer)
 }
 
-/// Creates a file, with the compression of its extension; returns standard output for `-`.
+/// Creates an output file, compressed if its extension says so; returns standard output for `-`.
 pub(crate) fn create(path: &Path) -> CommandResult<Output> {
     if path.as_os_str() == "-" {
         Ok(stdout())
@@ -57,7 +57,7 @@ pub(crate) fn create(path: &Path) -> CommandResult<Output> {
 /// Standard output that drops further bytes after its reader has closed it.
 pub(crate) struct ClosableStdout {
     stdout: Stdout,
-    /// Whether the reader closed standard output before the last write.
+    /// Whether a write has failed because the reader had closed standard output.
     is_closed: Arc<AtomicBool>,
 }
 

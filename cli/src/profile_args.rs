@@ -10,7 +10,7 @@ use simstore_text::{Preset, Profile, Resource, Resources};
 
 use crate::command_error::{CommandError, CommandResult, options_as_flags};
 
-/// Options for the profile of texts, and for the files that its name refers to.
+/// Options that select the text profile, and the files that it needs.
 #[derive(Debug, Args)]
 pub(crate) struct ProfileArgs {
     /// Profile that makes the fingerprints; see `simstore profiles` [default: by-script,plain-text,simplified, or the store's
@@ -26,7 +26,7 @@ pub(crate) struct ProfileArgs {
     resources: ResourceArgs,
 }
 
-/// Options for the files that profile names refer to.
+/// Options for files that some profiles need, such as an IDF table.
 #[derive(Debug, Args)]
 pub(crate) struct ResourceArgs {
     /// Extra words for Chinese word segmentation (jieba), one a line; an optional frequency follows a space
@@ -41,14 +41,14 @@ pub(crate) struct ResourceArgs {
 }
 
 impl ProfileArgs {
-    /// Returns the profile that the options select, or else the default. If `stored`, the profile of a store, is not empty, it is the
-    /// default, and any other profile is an error. A store of fingerprints has an empty profile, and accepts any profile.
+    /// Returns the profile that the options select, or the default profile. `stored` is the name of the profile that a store
+    /// records. If `stored` is neither `None` nor empty, it is the default, and selecting another profile is an error.
     pub(crate) fn profile(&self, stored: Option<&str>) -> CommandResult<Profile> {
         resolve_profile(self.name(), &self.resources.read()?, stored).map_err(CommandError::usage)
     }
 
-    /// Returns the profile for documents of an existing store. If the store records none, an option must name it. Another profile would
-    /// make other fingerprints, so that queries miss documents.
+    /// Returns the profile for documents of an existing store: the profile that the store records. If the store records none,
+    /// the user must select a profile, because with a wrong default, queries would miss documents.
     pub(crate) fn profile_for_store<F: Fingerprint>(&self, store: &Snapshot<F>) -> CommandResult<Profile> {
         if store.profile().is_empty() && !self.is_requested() {
             return Err(CommandError::Usage(format!(
@@ -59,7 +59,8 @@ impl ProfileArgs {
         self.profile(Some(store.profile()))
     }
 
-    /// Returns the name of the profile, and the files that the name refers to. The name is `None` if no option gives it.
+    /// Returns the name of the profile that the options select (`None` if no option names a profile), and the contents of the
+    /// files that profiles need.
     pub(crate) fn name_and_resources(&self) -> CommandResult<(Option<String>, Resources)> {
         Ok((self.name().map(str::to_owned), self.resources.read()?))
     }
@@ -68,7 +69,7 @@ impl ProfileArgs {
         self.name.as_deref().or(self.preset.map(Preset::name))
     }
 
-    /// Whether any of these options is given.
+    /// Whether the user has given any option for the profile or for the files that it needs.
     pub(crate) fn is_requested(&self) -> bool {
         let ResourceArgs { dictionary, idf, stop_words } = &self.resources;
         self.name().is_some() || [dictionary, idf, stop_words].iter().any(|file| file.is_some())

@@ -15,7 +15,8 @@ use crate::command_error::{CommandError, CommandResult, error_message, options_a
 use crate::malformed_list::MalformedList;
 use crate::numbers::format_count;
 
-/// Maximum number of malformed documents that are printed in a stage. Further ones are only counted.
+/// Maximum number of malformed documents whose errors are printed in one stage of a command, such as reading. Further
+/// malformed documents are only counted, and with `--bad` listed.
 const MAX_PRINTED_MALFORMED: u64 = 10;
 
 /// Display of progress and diagnostics of a command, on standard error.
@@ -26,13 +27,13 @@ pub(crate) struct ProgressDisplay {
     /// Whether progress is shown: standard error is a terminal, and `--quiet` is not given.
     is_shown: bool,
     started: Instant,
-    /// Diagnostics of reading that are not printed yet, with their counts.
+    /// Counts of the diagnostics of reading that are not printed yet, such as the number of skipped files.
     read_diagnostics: Mutex<ReadDiagnosticCounts>,
     /// Number of malformed documents in the current stage.
     malformed_count: Mutex<u64>,
     /// Table of all malformed documents, for `--bad`.
     malformed_list: Mutex<Option<MalformedList>>,
-    /// Progress bars of running stages, by the stage's name.
+    /// Progress bars of the running stages. The keys are the names of the stages.
     stage_bars: Mutex<BTreeMap<&'static str, ProgressBar>>,
 }
 
@@ -55,7 +56,7 @@ impl ProgressDisplay {
         std::mem::take(&mut lock(&self.read_diagnostics))
     }
 
-    /// Returns a counter with a spinner, for a stage of unknown total.
+    /// Returns a counter with a spinner, for a stage whose total is unknown.
     fn spinner(&self) -> ProgressBar {
         let bar = ProgressBar::with_draw_target(None, self.draw_target());
         bar.set_style(ProgressStyle::with_template("{spinner} {msg} [{elapsed}]").unwrap_or_else(|_| {
@@ -68,7 +69,8 @@ impl ProgressDisplay {
         bar
     }
 
-    /// Returns the bar of a library stage: a byte bar if the total is known, else a spinner.
+    /// Returns the progress bar for a stage of a library function: a bar of the bytes read if their total is known, else a
+    /// spinner.
     fn stage_bar(&self, progress: &simstore_corpus::StageProgress) -> ProgressBar {
         let Some(total) = progress.total_bytes else { return self.spinner() };
         let bar = ProgressBar::with_draw_target(Some(total), self.draw_target());
@@ -91,14 +93,14 @@ impl ProgressDisplay {
         if self.is_shown { ProgressDrawTarget::stderr_with_hz(5) } else { ProgressDrawTarget::hidden() }
     }
 
-    /// Creates the table for `--bad`. Later malformed documents are written to it.
+    /// Creates the table for `--bad`. Malformed documents that are found from then on are written to this table.
     pub(crate) fn create_malformed_list(&self, path: &Path) -> CommandResult {
         *lock(&self.malformed_list) = Some(MalformedList::create(path)?);
         Ok(())
     }
 
-    /// Ends the command: publishes the table of malformed documents, unless the command failed. Returns the result of the command, or the
-    /// error of the table.
+    /// Completes the table of malformed documents, unless the command failed. Returns `result`, which is the result of the
+    /// command; but if the table cannot be completed, returns that error.
     pub(crate) fn finish(&self, result: CommandResult) -> CommandResult {
         match (lock(&self.malformed_list).take(), result) {
             (Some(list), Ok(())) => list.finish(),
@@ -185,22 +187,22 @@ impl Observer for ProgressDisplay {
     }
 }
 
-/// Formats a count and the name of its stage, such as `3 texts compared`. The first word of the name is a plural noun. If
-/// `count` is 1, this word becomes singular.
+/// Formats a count and the name of its stage, such as `3 texts compared`. The name begins with a plural noun, which becomes
+/// singular if `count` is 1.
 fn format_stage_count(count: u64, stage: &str) -> String {
     let (noun, rest) = stage.split_once(' ').map_or((stage, ""), |(noun, _)| (noun, &stage[noun.len()..]));
     let noun = if count == 1 { noun.strip_suffix('s').unwrap_or(noun) } else { noun };
     format!("{} {noun}{rest}", format_count(count))
 }
 
-/// Returns the style of a bar that counts the bytes read. The template is a valid constant; the default style is a fallback.
+/// Returns the style of a bar that counts the bytes read.
 fn byte_bar_style() -> ProgressStyle {
     let template = "{msg} {wide_bar} {bytes} of {total_bytes}, {bytes_per_sec} [{elapsed}, {eta} left]";
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
-/// Redraws the bar every 200 ms from a thread of its own. Tests first whether a thread can be started, because indicatif panics if it
-/// cannot.
+/// Makes a thread redraw the bar every 200 ms. Starts another thread first as a test, because indicatif panics if no thread
+/// can be started.
 fn enable_tick(bar: &ProgressBar) {
     if let Ok(thread) = std::thread::Builder::new().spawn(|| ()) {
         let _ = thread.join();

@@ -214,8 +214,8 @@ fn read_text(path: &Path) -> CommandResult<String> {
     }
 }
 
-/// Returns the profile for query texts: the store's profile or, if the store records none, the profile of the options. If both are missing,
-/// warns and returns the default profile.
+/// Returns the profile for query texts: the profile that the store records, else the profile that the options select. If
+/// there is neither, warns and returns the default profile.
 fn query_profile<F: Fingerprint>(args: &QueryArgs, store: &Snapshot<F>) -> CommandResult<Profile> {
     if store.profile().is_empty() && !args.profile.is_requested() {
         let profile = Profile::default();
@@ -255,7 +255,7 @@ impl<F: Fingerprint> QueryPrinter<'_, F> {
         Ok(())
     }
 
-    /// Runs all queries as one batch query, and prints the matches.
+    /// Runs all queries as one batch query with the given method, and prints a summary and the matches.
     fn print_batch(&mut self, queries: &[F], method: BatchMethod, progress: &ProgressDisplay) -> Result<()> {
         let method = match method {
             BatchMethod::Auto => self.store.batch_method(queries.len(), self.distance),

@@ -19,11 +19,11 @@ struct SimilarObject<'a> {
     text: Option<&'a str>,
 }
 
-/// How much of each similar stored text is printed.
+/// What is printed of each stored text that is similar to the query text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TextOutput {
     None,
-    /// Differences between stored texts and the query text.
+    /// The differences between the stored text and the query text.
     Differences,
     Full,
 }

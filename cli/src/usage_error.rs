@@ -4,7 +4,7 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use simstore::error::excerpt;
 
-/// Options of other tools, and the option of `simstore dedup` that replaces each.
+/// Options of other tools, each with advice that names the option of `simstore` to use instead.
 const OPTIONS_OF_OTHER_TOOLS: [(&str, &str); 7] = [
     ("--threshold", "the threshold of the Jaccard similarity is '--similar'"),
     ("--jaccard", "the threshold of the Jaccard similarity is '--similar'"),
@@ -15,7 +15,8 @@ const OPTIONS_OF_OTHER_TOOLS: [(&str, &str); 7] = [
     ("--workers", "the number of threads is '--threads'"),
 ];
 
-/// Shortens long quoted values, and adds advice for an option of another tool.
+/// Improves the message of a usage error: shortens long quoted values, and adds advice if the user gave an option of another
+/// tool.
 pub(crate) fn improve_message(mut error: clap::Error) -> clap::Error {
     for kind in [ContextKind::InvalidArg, ContextKind::InvalidSubcommand, ContextKind::InvalidValue] {
         if let Some(ContextValue::String(value)) = error.get(kind) {

@@ -120,7 +120,8 @@ fn print_problem(output: &mut Output, error: &Error, json: bool) -> Result<()> {
     )
 }
 
-/// Prints the summary. `description` is `None` if the store cannot be opened. Returns an error if `problems` is not 0.
+/// Prints the summary of the check. `problems` is the number of problems found; if it is not 0, returns an error.
+/// `description` is `None` if the store cannot be opened.
 fn report(
     args: &VerifyArgs,
     mut output: Output,

@@ -19,7 +19,7 @@ fn width_from_bits(bits: u32) -> Result<Width, String> {
     Width::from_bits(bits).map_err(|error| error.to_string())
 }
 
-/// Returns a usage error for a distance above the maximum of this width, because no table plan exists for it.
+/// Returns a usage error if a distance is above the maximum for fingerprints of type `F`: no table plan exists for it.
 pub(crate) fn check_distance<F: Fingerprint>(distance: u32) -> CommandResult {
     if distance <= F::MAX_DISTANCE {
         return Ok(());

@@ -223,7 +223,7 @@ fn fingerprints_are_compared_as_by_the_plain_loop() {
 }
 
 #[test]
-fn what_needs_files_or_makes_no_sense_is_refused_and_names_options() {
+fn impossible_options_are_refused_and_named() {
     let one = || inputs::numbered(&["one".to_owned()]);
     let files = || Outputs { output: Some("never-written".into()), ..Outputs::default() };
     let options = DedupConfig::default;

@@ -287,7 +287,7 @@ fn cluster_from_rows(report: &Report) -> BTreeMap<usize, usize> {
 }
 
 #[test]
-fn what_does_not_go_with_keeping_none_is_refused() {
+fn options_excluded_by_keeping_none_are_refused() {
     let one = || inputs::numbered(&["one".to_owned()]);
     let stars =
         DedupConfig { keep: KeepRule::None, cluster_by: Some(ClusterBy::Stars), ..DedupConfig::default() };

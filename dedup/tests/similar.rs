@@ -224,7 +224,7 @@ fn a_crowd_around_several_that_are_kept() {
 /// A pair of similar texts is found even if one of the two shares many words with all texts of a dense group, without
 /// being similar to them.
 #[test]
-fn what_a_crowd_has_left_out_is_compared() {
+fn documents_skipped_by_a_dense_group_are_compared() {
     const CROWD: usize = 300;
     const OTHERS: usize = 2000;
     let folder = TempFolder::new();

@@ -109,7 +109,7 @@ fn annotations() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn records_that_do_not_fit_the_output_are_refused() {
     let folder = TempFolder::new();
     let message = |written: Result<Vec<u8>>| match written {
         Err(Error::BadArgument(message)) => message,

@@ -1,4 +1,5 @@
-//! Rules for the blocks of tables: rules for readers, and rules for the coding that a full check verifies.
+//! Forged stores that break the format's rules for blocks of tables: rules that every reader checks, and rules of the
+//! coding that only a full check verifies.
 
 use simstore::Codec;
 
@@ -8,14 +9,16 @@ use crate::support::seal::{StoreFiles, update_manifest};
 // Byte offsets in a block.
 const COUNT_OFFSET: usize = 4;
 const WIDTH_OFFSET: usize = 6;
-/// Bit offset in a block at which the first fingerprint ends and the fields after it begin.
+/// Bit offset, in a block, of the fields that follow the first fingerprint.
 const FIELDS_BIT_OFFSET: usize = 128;
-/// Byte offset of the lengths of the code words in the header of a table.
+/// Byte offset, in the header of a table, of the list of codeword lengths.
 const CODE_LENGTHS_OFFSET: usize = 36 + 64;
-/// Four fingerprints with gaps of 16, 16 and 24. Each gap is coded as symbol 4 with a tail of 4 bits.
+/// Four fingerprints with gaps of 16, 16 and 24. Each gap is coded as symbol 4, the position of its top bit, and the 4
+/// bits below the top bit.
 const FINGERPRINTS: [u64; 4] = [0x10, 0x20, 0x30, 0x48];
 
-/// Returns the store with a changed first block of its only table.
+/// Returns a copy of the store `base`, in which `change` has changed the first block of the only table. All checksums
+/// are valid.
 fn block(base: &StoreFiles, change: impl FnOnce(&mut Vec<u8>)) -> StoreFiles {
     table(base, |table| change(&mut table.blocks[0]))
 }

@@ -1,11 +1,12 @@
-//! Rules for all files and for chunked files: `format-spec/README.md`.
+//! Forged stores that break the rules in `format-spec/README.md`: the rules for all files, and the rules for files that
+//! consist of chunks.
 
 use super::forging::{ForgedChunkedFile, SpecPage, put, seal_footer, whole_store};
 use crate::support::seal::{StoreFiles, seal_file};
 
 const CHUNKED: [&str; 4] = [".ids", ".names", ".notes", ".marks"];
 
-/// Name of the first file with this ending.
+/// Returns the name of the first file whose name has this ending.
 fn first(files: &StoreFiles, ending: &str) -> String {
     files.keys().find(|name| name.ends_with(ending)).unwrap_or_else(|| panic!("no {ending}")).clone()
 }
@@ -65,7 +66,7 @@ fn every_file(base: &StoreFiles, page: &mut SpecPage) {
     }
 }
 
-/// Recomputes the header checksum of each log.
+/// Recomputes the checksum in the header of each log of the store.
 fn seal_log_header(files: &mut StoreFiles) {
     for (_, bytes) in files.iter_mut().filter(|(name, _)| name.ends_with(".log")) {
         let crc = crc32fast::hash(&bytes[..52]);

@@ -1,4 +1,5 @@
-//! Forged stores: files are parsed, changed, and written again with valid checksums.
+//! Tools for forging stores that break one rule of the format. A file of a valid store is parsed, changed, and written
+//! again with valid checksums.
 
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use simstore::{BuildOptions, Builder, Codec, Durability, PlanChoice, Store, Stor
 use crate::support::disk::SimulatedDisk;
 use crate::support::seal::{StoreFiles, seal_file, seal_store, update_manifest};
 
-/// A forged store, and the rule that it breaks.
+/// A test case: a forged store, and the rule of the format that it breaks.
 pub(super) struct Case {
     pub(super) page: &'static str,
     pub(super) rule: &'static str,
@@ -19,7 +20,7 @@ pub(super) struct Case {
     pub(super) files: StoreFiles,
 }
 
-/// Cases for the rules of one page of `format-spec/`.
+/// The forged stores that break the rules of one page of `format-spec/`.
 pub(super) struct SpecPage {
     pub(super) name: &'static str,
     pub(super) cases: Vec<Case>,
@@ -30,7 +31,8 @@ impl SpecPage {
         SpecPage { name, cases: Vec::new() }
     }
 
-    /// Adds a case with these files. Does not change checksums.
+    /// Adds a forged store with these files, which breaks the rule `rule`. Recomputes no checksums. `variant` and
+    /// `message` are fields of [`Case`].
     pub(super) fn add(
         &mut self,
         rule: &'static str,
@@ -41,7 +43,8 @@ impl SpecPage {
         self.cases.push(Case { page: self.name, rule, variant: variant.to_owned(), message, files });
     }
 
-    /// Adds a case of a changed store, and recomputes all checksums.
+    /// Adds a forged store: a copy of `base`, changed by `change`. Recomputes all checksums except those of logs. The
+    /// other parameters are fields of [`Case`].
     pub(super) fn add_sealed(
         &mut self,
         rule: &'static str,
@@ -56,7 +59,8 @@ impl SpecPage {
         self.add(rule, variant, message, files);
     }
 
-    /// Adds a case of a changed store. Updates the manifest with the footer checksums of the files, but no other checksums.
+    /// Adds a forged store: a copy of `base`, changed by `change`. Copies the footer checksums of its files to the
+    /// manifest, and recomputes only the manifest's checksum. The other parameters are fields of [`Case`].
     pub(super) fn add_named(
         &mut self,
         rule: &'static str,
@@ -72,7 +76,7 @@ impl SpecPage {
     }
 }
 
-/// Files of the store `store` on a simulated disk, without its lock.
+/// Returns the files of the store at path `store` on a simulated disk, without the lock file.
 pub(super) fn files_of(disk: &SimulatedDisk) -> StoreFiles {
     let paths = disk.paths().into_iter().filter(|path| path != Path::new("store"));
     let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
@@ -80,7 +84,7 @@ pub(super) fn files_of(disk: &SimulatedDisk) -> StoreFiles {
     files.filter(|(name, _)| name != "LOCK").collect()
 }
 
-/// A simulated disk with a store `store` of these files.
+/// Returns a simulated disk with a store of these files at path `store`.
 pub(super) fn disk_of(files: &StoreFiles) -> SimulatedDisk {
     let disk = SimulatedDisk::default();
     disk.create_dir(Path::new("store")).unwrap();
@@ -88,7 +92,7 @@ pub(super) fn disk_of(files: &StoreFiles) -> SimulatedDisk {
     disk
 }
 
-/// Name of the only file with this ending.
+/// Returns the name of the only file whose name has this ending.
 pub(super) fn file_name(files: &StoreFiles, ending: &str) -> String {
     let names: Vec<&String> = files.keys().filter(|name| name.ends_with(ending)).collect();
     let [name] = names[..] else { panic!("{ending}: {names:?}") };
@@ -100,7 +104,8 @@ pub(super) fn file_mut<'f>(files: &'f mut StoreFiles, ending: &str) -> &'f mut V
     files.get_mut(&name).unwrap()
 }
 
-/// A store with two segments and a log. The first segment has ids, names, notes and metadata, the second has tombstones.
+/// Returns the files of a valid store with two segments and a log. The first segment has ids, names, notes and
+/// metadata; the second has tombstones.
 pub(super) fn whole_store() -> StoreFiles {
     let disk = SimulatedDisk::default();
     let options = StoreOptions {
@@ -140,7 +145,7 @@ pub(super) fn whole_store() -> StoreFiles {
     files_of(&disk)
 }
 
-/// A store with one segment, which has one table and no ids.
+/// Returns the files of a valid store with one segment, which has one table and no ids.
 pub(super) fn one_table(codec: Codec, span: Option<u16>, fingerprints: &[u64]) -> StoreFiles {
     let disk = SimulatedDisk::default();
     let options = BuildOptions {
@@ -170,7 +175,7 @@ fn u32_at(bytes: &[u8], at: usize) -> usize {
     u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize
 }
 
-/// Writes the low `width` bits of `value` at bit offset `at`, the lowest bit first.
+/// Writes the low `width` bits of `value` to `bytes` at bit offset `at`, the lowest bit first.
 pub(super) fn put_bits(bytes: &mut [u8], at: usize, width: usize, value: u64) {
     for bit in 0..width {
         let (byte, mask) = ((at + bit) / 8, 1 << ((at + bit) % 8));
@@ -178,7 +183,7 @@ pub(super) fn put_bits(bytes: &mut [u8], at: usize, width: usize, value: u64) {
     }
 }
 
-/// Byte offsets of the segments in a manifest.
+/// Finds the entries for segments in a manifest. Returns the byte offset of each entry.
 pub(super) fn segments(manifest: &[u8]) -> Vec<usize> {
     let mut at = 68 + u32_at(manifest, 64);
     at += 4 + u32_at(manifest, at);
@@ -192,24 +197,25 @@ pub(super) fn segments(manifest: &[u8]) -> Vec<usize> {
     found
 }
 
-/// Writes `value` to the manifest's entry of a segment, at byte offset `field` in the entry.
+/// Changes the manifest's entry for the segment with index `segment`: writes `value` at byte offset `field` of the
+/// entry.
 pub(super) fn put_segment(files: &mut StoreFiles, segment: usize, field: usize, value: &[u8]) {
     let manifest = files.get_mut("MANIFEST").unwrap();
     let at = segments(manifest)[segment];
     put(manifest, at + field, value);
 }
 
-/// Recomputes the checksum of a footer, which covers the `covered` bytes before it.
+/// Recomputes the footer checksum of a file, which covers the `covered` bytes before the checksum.
 pub(super) fn seal_footer(bytes: &mut [u8], covered: usize) {
     let at = bytes.len() - 12;
     let crc = crc32fast::hash(&bytes[at - covered..at]);
     put(bytes, at, &crc.to_le_bytes());
 }
 
-/// A parsed chunked file.
+/// A parsed file that consists of chunks, such as ids, names or notes.
 pub(super) struct ForgedChunkedFile {
     header: Vec<u8>,
-    /// Key and bytes of each chunk. The key is `None` if the directory has no keys.
+    /// Key and bytes of each chunk. The key is `None` if this kind of file has no keys in its directory of chunks.
     pub(super) chunks: Vec<(Option<u64>, Vec<u8>)>,
     magic: Vec<u8>,
 }
@@ -236,7 +242,7 @@ impl ForgedChunkedFile {
         }
     }
 
-    /// Encodes the file without valid checksums.
+    /// Encodes the file. Its checksums are not valid until they are recomputed.
     pub(super) fn write(&self) -> Vec<u8> {
         let mut bytes = self.header.clone();
         let mut directory = Vec::new();
@@ -254,7 +260,7 @@ impl ForgedChunkedFile {
     }
 }
 
-/// Replaces the chunks of the only file with this ending.
+/// Replaces the chunks of the only file whose name has this ending, and recomputes the checksums of this file.
 pub(super) fn put_chunks(files: &mut StoreFiles, ending: &str, chunks: Vec<(Option<u64>, Vec<u8>)>) {
     let name = file_name(files, ending);
     let bytes = files.get_mut(&name).unwrap();

@@ -1,9 +1,10 @@
-//! Rules for logs.
+//! Forged stores that break the format's rules for logs.
 
 use super::forging::{SpecPage, file_name, put, whole_store};
 use crate::support::seal::StoreFiles;
 
-/// A log record. Its checksum covers its offset, so it is computed when the log is encoded.
+/// A record of a forged log. The checksum is not a field: it covers the offset of the record, so it is computed when
+/// the log is encoded.
 #[derive(Clone)]
 struct ForgedRecord {
     sequence: u64,
@@ -13,7 +14,7 @@ struct ForgedRecord {
     padding: u8,
 }
 
-/// Fields of a log's header that cases change, and the log's records.
+/// A forged log: the header fields that tests change, and the records.
 #[derive(Clone)]
 struct ForgedLog {
     version: u8,
@@ -65,7 +66,7 @@ fn insert(fingerprint: u64, id: u64) -> Vec<u8> {
     [&[1][..], &fingerprint.to_le_bytes(), &id.to_le_bytes()].concat()
 }
 
-/// Appends texts, each after its length, to the start of an operation.
+/// Encodes an operation of a log record: the bytes `start`, then for each text its length and the text.
 fn with_text(start: &[u8], texts: &[&[u8]]) -> Vec<u8> {
     let mut bytes = start.to_vec();
     for text in texts {
@@ -75,7 +76,7 @@ fn with_text(start: &[u8], texts: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
-/// A store whose only log is forged and has two records.
+/// A store whose only log is replaced with a forged log of two records. Variants of it break the rules for logs.
 struct LogBase {
     files: StoreFiles,
     name: String,
@@ -110,14 +111,14 @@ impl LogBase {
         files
     }
 
-    /// Returns the store with a changed log.
+    /// Returns the files of the store, with its log changed by `change`.
     fn changed(&self, change: impl FnOnce(&mut ForgedLog)) -> StoreFiles {
         let mut log = self.log.clone();
         change(&mut log);
         self.with(log.bytes())
     }
 
-    /// Returns the store with a second log, changed by `change`.
+    /// Returns the files of the store, with a second log after the first one. `change` changes the second log.
     fn followed(&self, change: impl FnOnce(&mut ForgedLog)) -> StoreFiles {
         let mut next = self.log.clone();
         next.previous = (self.log.number, self.log.bytes().len() as u64);
@@ -138,7 +139,7 @@ fn insert_named(fingerprint: u64, id: u64) -> Vec<u8> {
     bytes
 }
 
-/// Valid stores that the cases are made from.
+/// Returns the valid stores of which this module makes changed copies that break a rule.
 pub(super) fn sound() -> Vec<StoreFiles> {
     let base = LogBase::new();
     vec![base.changed(|_| ()), base.followed(|_| ())]

@@ -1,10 +1,10 @@
-//! Rules for the manifest.
+//! Forged stores that break the format's rules for the manifest.
 
 use super::forging::{SpecPage, one_table, put, put_segment, segments, whole_store};
 use crate::support::seal::StoreFiles;
 use simstore::Codec;
 
-/// Returns a function that changes a store: it writes `value` into the manifest at byte offset `at`.
+/// Returns a function that writes `value` into the manifest of a store, at byte offset `at`.
 fn bytes(at: usize, value: &[u8]) -> impl FnOnce(&mut StoreFiles) + use<> {
     let value = value.to_vec();
     move |files| put(files.get_mut("MANIFEST").unwrap(), at, &value)

@@ -1,6 +1,6 @@
-//! The rules of the format: which files a reader must reject, and which problems a full check must find. Each rule has a name
-//! in a page of `format-spec/`, and at least one forged store here. The checksums of the store are valid unless the rule is
-//! about them.
+//! Tests of the rules of the format: which files a reader must reject, and which problems a full check must find. Each
+//! rule has a name in a page of `format-spec/`. Each rule has at least one test case here, a forged store that breaks
+//! the rule. The checksums of the forged store are valid, unless the rule is about checksums.
 
 mod blocks;
 mod file_frame;
@@ -24,15 +24,15 @@ use self::forging::{Case, disk_of, one_table, whole_store};
 use crate::structure::root;
 use crate::support::seal::StoreFiles;
 
-/// Pages about files that the engine does not read. Other packages test them: `dedup` parts and stages, `corpus` and
-/// `python` shards, `text` similar documents and signatures.
+/// Pages of `format-spec/` about files that the engine does not read. Other packages test their rules: `dedup` those for
+/// parts and stages, `corpus` and `python` those for shards, `text` those for similar documents and signatures.
 const PAGES_TESTED_ELSEWHERE: [&str; 5] = ["part.md", "shards.md", "similar.md", "signature.md", "stage.md"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum RuleKind {
-    /// A reader must reject the file.
+    /// A reader must reject a file that breaks the rule.
     Reject,
-    /// A full check must find the problem.
+    /// A full check must find that a file breaks the rule. Other readers may accept the file.
     Find,
 }
 
@@ -51,7 +51,7 @@ fn cases() -> Vec<Case> {
     pages.into_iter().flat_map(|page| page.cases).collect()
 }
 
-/// Rules in the pages of `format-spec/`, by page and name.
+/// Returns the rules in the pages of `format-spec/`. A key has the file name of a page, and the name of a rule.
 fn rules() -> BTreeMap<(String, String), RuleKind> {
     let mut rules = BTreeMap::new();
     for entry in fs::read_dir(root().join("format-spec")).unwrap().map(|entry| entry.unwrap()) {
@@ -95,7 +95,8 @@ fn each_rule_of_the_pages_has_a_case() {
     }
 }
 
-/// Errors of a reader that reads the whole store, and problems that a full check finds.
+/// Reads a whole store, and checks it in full. Returns two lists: the errors from reading, and the problems that the
+/// check finds.
 fn problems(files: &StoreFiles) -> [Vec<String>; 2] {
     let snapshot = match Snapshot::<u64>::open_on(&disk_of(files).as_fs(), Path::new("store")) {
         Ok(snapshot) => snapshot,
@@ -152,7 +153,8 @@ fn forged_stores_are_refused() {
     assert!(missed.is_empty(), "{} of {}:\n{}", missed.len(), cases.len(), missed.join("\n"));
 }
 
-/// Python program that prints a line for each store: the problem that `format-spec/reader.py` finds, or an empty line.
+/// Python program that reads paths of stores from standard input. For each store, it prints one line: the problem that
+/// `format-spec/reader.py` finds, or nothing.
 const DRIVER: &str = "
 import sys
 sys.path.insert(0, sys.argv[1])

@@ -1,4 +1,5 @@
-//! Rules for the files of a segment with ids, names, notes, metadata and tombstones.
+//! Forged stores that break the format's rules for the files of a segment with ids, names, notes, metadata and
+//! tombstones.
 
 use super::forging::{SpecPage, file_mut, put, put_chunks, put_segment, whole_store};
 use crate::support::seal::StoreFiles;
@@ -10,8 +11,8 @@ const TOMBSTONES_OFFSET: usize = 32;
 const METADATA_OFFSET: usize = 40;
 const NOTES_OFFSET: usize = 56;
 
-/// Encodes a chunk of ids. `flags` has a 1 for the first id of each fingerprint, and a 0 for its other ids. `ids`
-/// has the differences of the ids from `base`, each of `width` bits.
+/// Encodes a chunk of ids. `flags` has one flag for each id: 1 for the first id of a fingerprint, 0 for its other ids.
+/// `ids` has the differences of the ids from `base`, which are encoded in `width` bits each.
 fn ids_chunk(base: u64, width: u8, flags: &[u64], ids: &[u64]) -> Vec<u8> {
     let bits = flags.len() + ids.len() * usize::from(width);
     let mut chunk = vec![0; 20 + bits.div_ceil(8)];
@@ -29,7 +30,7 @@ fn ids_chunk(base: u64, width: u8, flags: &[u64], ids: &[u64]) -> Vec<u8> {
     chunk
 }
 
-/// Replaces the ids of the first segment with this chunk.
+/// Replaces all chunks of ids of the first segment with this chunk. Does not recompute checksums.
 fn with_ids(files: &mut StoreFiles, chunk: Vec<u8>) {
     let name = files.keys().find(|name| name.ends_with(".ids")).unwrap().clone();
     let bytes = files.get_mut(&name).unwrap();
@@ -38,9 +39,9 @@ fn with_ids(files: &mut StoreFiles, chunk: Vec<u8>) {
     *bytes = chunked.write();
 }
 
-/// Flags of a valid chunk of ids for [`ids_chunk`], with base 1: four fingerprints, the second of them with two ids.
+/// Argument `flags` of [`ids_chunk`] for a valid chunk with base 1: four fingerprints, the second of them with two ids.
 const FLAGS: [u64; 5] = [1, 1, 0, 1, 1];
-/// Differences of the ids in this chunk from its base.
+/// Argument `ids` of [`ids_chunk`] for the same chunk as [`FLAGS`]: the differences of the ids from the base.
 const DIFFERENCES: [u64; 5] = [0, 1, 299, 6, 7];
 
 pub(super) fn ids() -> SpecPage {
@@ -126,15 +127,15 @@ fn varint(mut value: u64) -> Vec<u8> {
     bytes
 }
 
-/// Encodes a chunk that says it has `count` entries.
+/// Encodes a chunk of a name file or note file. Its header says that it has `count` entries, which may be wrong.
 fn chunk(count: u32, entries: &[Vec<u8>]) -> Vec<u8> {
     [&[0; 4][..], &count.to_le_bytes(), &entries.concat()].concat()
 }
 
-/// The properties in which name files and note files differ, so that both are tested by the same code.
+/// Properties of a name file or a note file. Tests for both kinds of files use the same code with different properties.
 struct ValueFile {
     extension: &'static str,
-    /// Byte offset in a segment's entry of the manifest at which the number of values is stored.
+    /// Byte offset of the number of values (names or notes), in the manifest's entry for a segment.
     count: usize,
     has_shared_prefixes: bool,
     max_value_bytes: usize,

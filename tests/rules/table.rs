@@ -1,5 +1,5 @@
-//! Rules for tables. Most tables here have a code with one symbol, whose code word is the bit 0. With small tails, a block is
-//! mostly zeros.
+//! Forged stores that break the format's rules for tables. Most tables here have a Huffman code with one symbol, whose
+//! codeword is the bit 0. So a block of such a table is mostly zeros.
 
 use simstore::Codec;
 
@@ -8,7 +8,8 @@ use super::forging::{
 };
 use crate::support::seal::{StoreFiles, update_manifest};
 
-/// Four fingerprints with gaps of 16, 16 and 24. Each gap is coded as symbol 4 with a tail of 4 bits.
+/// Four fingerprints with gaps of 16, 16 and 24. Each gap is coded as symbol 4, the position of its top bit, and the 4
+/// bits below the top bit.
 const FINGERPRINTS: [u64; 4] = [0x10, 0x20, 0x30, 0x48];
 // Byte offsets in the header of a table.
 const FINGERPRINTS_OFFSET: usize = 28;
@@ -18,10 +19,10 @@ const CODE_LENGTHS_OFFSET: usize = 36 + 64;
 const COUNT_OFFSET: usize = 4;
 const WIDTH_OFFSET: usize = 6;
 const FIRST_OFFSET: usize = 8;
-/// Bit offset in a block at which the first fingerprint ends and the fields after it begin.
+/// Bit offset, in a block, of the fields that follow the first fingerprint.
 const FIELDS_BIT_OFFSET: usize = 128;
 
-/// Changes the only table of a store, and recomputes the checksums.
+/// Changes the only table of a store, and recomputes the checksums of the table and of the manifest.
 fn table(files: &mut StoreFiles, change: impl FnOnce(&mut ForgedTable)) {
     let bytes = file_mut(files, ".table");
     let mut table = ForgedTable::read(bytes);
@@ -30,14 +31,15 @@ fn table(files: &mut StoreFiles, change: impl FnOnce(&mut ForgedTable)) {
     update_manifest(files);
 }
 
-/// Returns the store with a changed table and valid checksums.
+/// Returns a copy of the store `base`, in which `change` has changed the only table. All checksums are valid.
 fn changed(base: &StoreFiles, change: impl FnOnce(&mut ForgedTable)) -> StoreFiles {
     let mut files = base.clone();
     table(&mut files, change);
     files
 }
 
-/// Returns the store with a changed footer of its only table. Recomputes the checksums of the footer and the manifest.
+/// Returns a copy of the store `base`, in which `change` has changed the footer of the only table. The checksums of the
+/// footer and of the manifest are recomputed.
 fn with_footer(base: &StoreFiles, change: impl FnOnce(&mut [u8])) -> StoreFiles {
     let mut files = base.clone();
     let bytes = file_mut(&mut files, ".table");
@@ -176,7 +178,7 @@ fn parts(page: &mut SpecPage) {
     page.add("block-checksum", "of the only block", "checksum of the block", wrong);
 }
 
-/// Rules for a full check, except the rules for the coding of blocks.
+/// Adds forged stores that break a rule that only a full check verifies, except rules of the coding of blocks.
 fn checking(page: &mut SpecPage) {
     let base = one_table(Codec::Gap, Some(1), &FINGERPRINTS);
     let message = "the fingerprints of a block are not ascending";

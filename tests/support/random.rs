@@ -10,12 +10,12 @@ pub(crate) fn random(state: &mut u64) -> u64 {
     z ^ z >> 31
 }
 
-/// A `SplitMix64` generator with its state.
+/// A `SplitMix64` generator of random numbers. The field is its state, at first the seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    /// Returns the first random number with `number` as seed.
+    /// Returns a hash of `number`: the first random number of a generator with this seed.
     pub(crate) fn hash(number: u64) -> u64 {
         Random(number).next()
     }

@@ -12,7 +12,8 @@ impl Random {
         F::from_u128(high | u128::from(self.next()))
     }
 
-    /// Flips `count` random bits of a fingerprint, which may include the same bit twice.
+    /// Returns a fingerprint in which `count` random bits are flipped, one after the other. The same bit may be
+    /// flipped twice.
     pub(crate) fn flip<F: Fingerprint>(&mut self, fingerprint: F, count: u64) -> F {
         (0..count).fold(fingerprint, |x, _| x ^ F::bit_mask(self.below(u64::from(F::BITS)) as u32))
     }
@@ -29,10 +30,10 @@ impl Random {
     }
 }
 
-/// Expected pairs of fingerprint and id in a store.
+/// The pairs of fingerprint and id that a store is expected to have.
 pub(crate) type PairModel<F> = BTreeSet<(F, u64)>;
 
-/// Fingerprint, id and optional name of a document.
+/// A document: its fingerprint, its id, and its name if it has one.
 pub(crate) type SampleDocument<F> = (F, u64, Option<String>);
 
 /// Makes a document for each fingerprint. Ids ascend with gaps, and every third document has a name.
@@ -55,7 +56,7 @@ fn name(i: usize) -> String {
     }
 }
 
-/// Inserts the documents and finishes the store.
+/// Inserts documents with a builder, and returns the finished store.
 pub(crate) fn build<F: Fingerprint>(mut builder: Builder<F>, documents: &[SampleDocument<F>]) -> Snapshot<F> {
     for (fingerprint, id, name) in documents {
         match name {

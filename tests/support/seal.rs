@@ -1,10 +1,10 @@
-//! Recomputes the checksums of changed files, so that tests reach the code behind the checksums.
+//! Recomputes the checksums of changed files, so that tests reach the code that runs after the checks of checksums.
 //!
-//! Files may hold any bytes. A checksum whose field is outside the file is not written.
+//! Any bytes are accepted as a file. If a file is too short to have a checksum field, this checksum is not written.
 
 use std::collections::BTreeMap;
 
-/// Contents of the files of a store by file name.
+/// Contents of the files of a store. The key is the name of the file.
 pub(crate) type StoreFiles = BTreeMap<String, Vec<u8>>;
 
 fn u32_at(bytes: &[u8], at: usize) -> usize {
@@ -22,8 +22,8 @@ fn put_crc(bytes: &mut [u8], at: usize, crc: u32) {
     }
 }
 
-/// Recomputes the checksum of block or chunk number `number`, and feeds it to `all`, which hashes the checksums of
-/// all of them.
+/// Recomputes the checksum of a block or chunk: `part` has its bytes, `number` is its index in the file. Also feeds the
+/// checksum to `all`, the hasher for all checksums of blocks or chunks of the file.
 fn seal_block(number: usize, part: &mut [u8], all: &mut crc32fast::Hasher) {
     if part.len() < 4 {
         return;
@@ -78,7 +78,7 @@ fn seal_manifest(bytes: &mut [u8]) {
     put_crc(bytes, foot, crc);
 }
 
-/// Recomputes the checksums of a file. The extension of `name` determines the kind of file.
+/// Recomputes the checksums of a file, except of a log. The extension of `name` tells the kind of file.
 pub(crate) fn seal_file(name: &str, bytes: &mut [u8]) {
     match name {
         _ if name.ends_with(".table") => seal_table(bytes),
@@ -91,13 +91,14 @@ pub(crate) fn seal_file(name: &str, bytes: &mut [u8]) {
     }
 }
 
-/// Recomputes the checksums of all files, and copies their footer checksums to the manifest.
+/// Recomputes the checksums of all files of a store except logs, and copies the footer checksums of the files to the
+/// manifest.
 pub(crate) fn seal_store(files: &mut StoreFiles) {
     files.iter_mut().for_each(|(name, bytes)| seal_file(name, bytes));
     update_manifest(files);
 }
 
-/// Copies the footer checksums of all files to the manifest, and recomputes the manifest's checksum.
+/// Copies the footer checksums of the files of a store to its manifest, and recomputes the manifest's checksum.
 pub(crate) fn update_manifest(files: &mut StoreFiles) {
     let Some(mut manifest) = files.remove("MANIFEST") else { return };
     // Skips the names of the profile and the plan.

@@ -1,4 +1,5 @@
-//! Streams of writes to a store, with the expected contents after any number of operations.
+//! Sequences of writes to a store that are the same in every run, so that the expected contents after any number of
+//! writes are known.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -7,12 +8,12 @@ use simstore::{Durability, Error, Insertion, Snapshot, Store, Transaction};
 
 use super::random::Random;
 
-/// The operations of one thread on a store, the same in every run, with the expected contents after them. Streams
-/// with different numbers write different pairs.
+/// An endless sequence of operations of one thread on a store, and the contents that the store should have after the
+/// operations done so far. Streams with different numbers write different pairs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WriteStream {
     number: u64,
-    /// Number of operations done.
+    /// Number of operations of this stream that are done.
     pub(crate) done: u64,
     ids: BTreeSet<u64>,
     metadata: Option<u64>,
@@ -22,11 +23,12 @@ enum StreamOperation {
     Insert(u64),
     InsertIfNew(u64),
     Delete(u64),
-    /// A transaction that inserts the ids of the list and deletes the other id. It also sets the stream's metadata.
+    /// A transaction that inserts the pairs with the ids in the list, deletes the pair whose id is the second field,
+    /// and sets the metadata of the stream.
     Batch(Vec<u64>, u64),
 }
 
-/// Fingerprint of an id. Fingerprints of different ids are not near each other.
+/// Returns the fingerprint that streams insert with an id. Fingerprints of different ids are not near each other.
 fn fingerprint(id: u64) -> u64 {
     Random::hash(!id)
 }
@@ -40,7 +42,7 @@ impl WriteStream {
         WriteStream { number, ..WriteStream::default() }
     }
 
-    /// Returns a stream whose first `done` operations are applied to its expected contents.
+    /// Returns stream number `number` with the expected contents after its first `done` operations. Writes to no store.
     pub(crate) fn with_done(number: u64, done: u64) -> WriteStream {
         let mut stream = WriteStream::new(number);
         (0..done).for_each(|_| stream.advance());
@@ -67,7 +69,7 @@ impl WriteStream {
         }
     }
 
-    /// Applies the next operation to the expected contents only.
+    /// Applies the next operation to the expected contents, but not to a store.
     fn advance(&mut self) {
         match self.next_operation() {
             StreamOperation::Insert(id) | StreamOperation::InsertIfNew(id) => {
@@ -120,8 +122,8 @@ impl WriteStream {
         Ok(())
     }
 
-    /// Advances until the expected contents equal the stream's contents in a snapshot. Panics unless the number of operations is
-    /// in `range`.
+    /// Finds out how many operations of this stream a snapshot contains. Advances the expected contents to this number
+    /// of operations. Panics if no number in `range` gives the contents that the snapshot has.
     pub(crate) fn advance_to_snapshot(&mut self, snapshot: &Snapshot<u64>, range: RangeInclusive<u64>) {
         let mut found = BTreeSet::new();
         for entry in snapshot.iter() {

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_back_the_same() {
+    fn written_files_are_read_back_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let queries = QuerySets::generate(&FingerprintSource::Random, 100, 3, 50).unwrap();
         write_files(folder.path(), &FingerprintSource::Random, 100, 3, &queries).unwrap();

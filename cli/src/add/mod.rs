@@ -211,7 +211,8 @@ fn add<F: Fingerprint>(args: &AddArgs, progress: &ProgressDisplay) -> CommandRes
     report.finish(&added, &near, new_store, progress)
 }
 
-/// Returns the settings of a new store of similar documents. `similar` is the threshold of the Jaccard similarity.
+/// Returns the settings of a new store of similar documents. `similar` is the least Jaccard similarity that queries find.
+/// `recall` is the probability to find a document exactly at this similarity; the default is [`DEFAULT_RECALL`].
 pub(crate) fn similar_settings(
     similar: f64,
     recall: Option<f64>,
@@ -238,8 +239,8 @@ fn store_options<F: Fingerprint>(args: &AddArgs, profile: Option<&Profile>) -> C
     })
 }
 
-/// Returns the profile of the documents: all documents of a store have the same profile. If the inputs are fingerprints, only the user
-/// can know their profile, so the result is `None` unless an option names it.
+/// Returns the text profile of the inputs. For documents added to an existing store, it is the store's profile. For inputs
+/// that already are fingerprints, it is `None` unless the user selects a profile.
 fn document_profile<F: Fingerprint>(
     args: &AddArgs,
     inputs: &Inputs,

@@ -15,7 +15,7 @@ use crate::numbers::{format_count_of, rounded};
 use crate::output::{self, Output, escape_name, object};
 use crate::progress::ProgressDisplay;
 
-/// Stored near-duplicate of a document, as JSON.
+/// JSON object that describes a stored near-duplicate of an input document.
 #[derive(Serialize)]
 struct StoredDuplicate {
     id: Option<u64>,
@@ -28,7 +28,7 @@ struct StoredDuplicate {
     error: Option<f64>,
 }
 
-/// Printer of duplicates, while documents are added, and of the summary.
+/// Prints duplicates while documents are added, and a summary at the end.
 pub(super) struct AddReport<'a> {
     store: &'a Path,
     json: bool,
@@ -118,7 +118,8 @@ impl<'a> AddReport<'a> {
         AddReport { store, json, if_new, output: Some(output::stdout()) }
     }
 
-    /// If the reader of standard output has closed it, drops the output and returns no error: adding to the store continues.
+    /// Returns `printed`, the result of a write to standard output. If the write failed because the reader closed standard
+    /// output, drops the output and returns `Ok`, so that adding to the store continues.
     fn ignore_broken_pipe(&mut self, printed: Result<()>) -> Result<()> {
         match printed {
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::BrokenPipe => {
@@ -129,8 +130,8 @@ impl<'a> AddReport<'a> {
         }
     }
 
-    /// Prints the summary. `near` is the definition of a duplicate, such as `within 3 bits`. `new_store` describes the store if this run
-    /// created it.
+    /// Prints the summary. `near` says what counts as a duplicate, such as `within 3 bits`. `new_store` describes the store,
+    /// if this run created it.
     pub(super) fn finish(
         mut self,
         added: &AddResult,

@@ -133,8 +133,8 @@ impl fmt::Display for CodecChoice {
     }
 }
 
-/// Returns the codec of the new store. For `--codec auto`, the codec is preliminary: the build chooses the best one for the
-/// returned objective.
+/// Returns the codec that `--codec` names, and `None`. For `--codec auto`, returns a preliminary codec, and the objective by
+/// which the build later chooses the final codec.
 pub(super) fn codec_and_objective(args: &BuildArgs) -> CommandResult<(Codec, Option<CodecObjective>)> {
     match args.codec {
         CodecChoice::Auto => Ok((Codec::default(), args.codec_objective.or(Some(CodecObjective::Size)))),

@@ -1,4 +1,4 @@
-//! `dedup --dry-run`: prints the estimated documents, time, memory and disk space of a run.
+//! `dedup --dry-run`: prints estimates for a run: number of documents, time, memory and disk space.
 
 use simstore::Result;
 use simstore_dedup::{Criterion, Estimate, SearchEstimate};
@@ -121,13 +121,14 @@ fn print_search(output: &mut Output, search: &SearchEstimate) -> Result<()> {
     Ok(())
 }
 
-/// Formats two sizes in bytes, each in its own unit. If the results are equal, formats both in one unit that shows the difference.
+/// Formats two sizes, given in bytes, each in its own unit. If the two texts are equal, formats both sizes in one unit, with
+/// enough decimals to show the difference.
 fn format_distinguishable(a: u64, b: u64) -> [String; 2] {
     let formatted = [a, b].map(format_bytes);
     if formatted[0] == formatted[1] { format_distinct_bytes(a, b) } else { formatted }
 }
 
-/// Formats an estimated number, rounded to an integer of two significant digits.
+/// Formats an estimate as an integer, rounded to two significant digits.
 fn format_rough(number: f64) -> String {
     let unit = 10_f64.powf((number.max(1.0).log10().floor() - 1.0).max(0.0));
     format_count(((number / unit).round() * unit) as u64)

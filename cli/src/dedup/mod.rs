@@ -36,10 +36,11 @@ Examples:
   simstore dedup --sample-pairs=4 samples/en.jsonl
   simstore dedup --against seen.simstore --add --output new.jsonl samples/en.jsonl";
 
-/// Heading of a group of options. The help shows the options without a heading first, then the groups in the order of
-/// these constants.
+/// Heading, in the help, of the options that define which documents are duplicates.
 const DUPLICATES_HEADING: &str = "What counts as a duplicate";
+/// Heading, in the help, of the options for comparing fingerprints.
 const FINGERPRINTS_HEADING: &str = "Compare fingerprints instead of texts";
+/// Heading, in the help, of the options for memory, temporary files and shards.
 const LARGE_INPUTS_HEADING: &str = "Large inputs";
 
 /// Value of `--cluster-by`: how documents are grouped into clusters
@@ -154,7 +155,8 @@ pub(crate) struct DedupArgs {
     documents: DocumentArgs,
 }
 
-/// Removes the long description of an option and puts the option under its heading, so that the help fits two screens.
+/// Removes the long description and the list of values of an option, so that the help of `dedup` fits two screens. Puts the
+/// option under its heading.
 fn shorten_help(arg: Arg) -> Arg {
     let takes_values = arg.get_action().takes_values();
     let heading = match arg.get_id().as_str() {
@@ -239,7 +241,7 @@ pub(crate) fn run(args: &DedupArgs, progress: &ProgressDisplay) -> CommandResult
     Ok(())
 }
 
-/// Printer of warnings and clusters during a run.
+/// Prints warnings and clusters during a run.
 struct ClusterPrinter<'a> {
     args: &'a DedupArgs,
     kind: InputKind,
@@ -247,7 +249,7 @@ struct ClusterPrinter<'a> {
     prints_clusters: bool,
     /// Whether the reader of standard output closed it before the end of the output.
     is_stdout_closed: Arc<AtomicBool>,
-    /// Error that ended the run, if printing failed.
+    /// Error of printing that ended the run; `None` if printing did not fail.
     print_error: Mutex<Option<CommandError>>,
     progress: &'a ProgressDisplay,
 }
@@ -270,8 +272,8 @@ impl RunObserver for ClusterPrinter<'_> {
         Ok(())
     }
 
-    /// Prints the clusters before documents are added to the store. If the run is interrupted, the next run may print the same lines again,
-    /// but no line is lost.
+    /// Prints the clusters before the run changes the store. If the run is interrupted after printing and before the change,
+    /// no cluster is lost, because the next run prints the clusters again.
     fn before_publishing(&self, report: &Report) -> simstore::Result<()> {
         if self.prints_clusters {
             self.print(report).map_err(|error| {
@@ -288,7 +290,7 @@ impl RunObserver for ClusterPrinter<'_> {
 }
 
 impl ClusterPrinter<'_> {
-    /// Prints the clusters and, as JSON, the summary.
+    /// Prints the clusters. With `--json`, also prints the summary.
     fn print(&self, report: &Report) -> CommandResult {
         let DedupArgs { add, json, .. } = *self.args;
         let mut output = if add { output::closable_stdout(&self.is_stdout_closed) } else { output::stdout() };
@@ -307,7 +309,7 @@ impl ClusterPrinter<'_> {
     }
 }
 
-/// Whether an input is a number without a file of this name. The user probably meant the number for `--sample-pairs`.
+/// Whether an input path is a number, and no file has this name. The user probably meant it as the value of `--sample-pairs`.
 fn is_count_without_file(input: &Path) -> bool {
     input.to_str().is_some_and(|name| name.parse::<usize>().is_ok()) && !input.exists()
 }
@@ -341,7 +343,8 @@ fn make_shard(
     Ok(())
 }
 
-/// Reports that an identical run has already completed.
+/// Prints that an earlier, identical run has already added its documents to the store. `documents` is the number of
+/// documents of this run, `added_before` the number of documents that the earlier run added.
 fn report_already_added(
     documents: u64,
     added_before: u64,

@@ -50,8 +50,8 @@ pub(super) struct OutputArgs {
 }
 
 impl OutputArgs {
-    /// Returns the requested outputs. If the reader of standard output closes it, the run normally stops. If there are several outputs, or
-    /// if documents are added to a store, the run continues instead, and `is_stdout_closed` becomes true.
+    /// Returns the requested outputs. `add` says whether the run adds documents to a store. If the reader of standard output
+    /// closes it, a run with a single output and without `add` stops. Other runs continue, and set `is_stdout_closed`.
     pub(super) fn outputs(
         &self,
         json: bool,

@@ -12,7 +12,7 @@ use crate::output::{self, Output, escape_name, escape_text, object};
 
 /// Width of the longest bar, in columns of the terminal.
 const BAR_COLUMNS: usize = 30;
-/// Maximum number of differing passages shown of a pair.
+/// Maximum number of differing passages shown for a pair.
 const MAX_PASSAGES: usize = 4;
 
 pub(super) fn print(sample: &PairSample, json: bool) -> Result<()> {
@@ -42,7 +42,7 @@ fn print_json(output: &mut Output, sample: &PairSample) -> Result<()> {
     Ok(())
 }
 
-/// Prints the similarity bins in descending order, with a line at the threshold.
+/// Prints a histogram of similarities: a row for each bin, most similar first, and a line at the threshold.
 fn print_histogram(output: &mut Output, sample: &PairSample) -> Result<()> {
     let documents = format_count_of(sample.documents as u64, "document");
     output.write_line(format_args!(
@@ -70,7 +70,7 @@ fn print_histogram(output: &mut Output, sample: &PairSample) -> Result<()> {
     )
 }
 
-/// Prints a pair and its first differences.
+/// Prints the similarity of a pair, its two documents, and the first differences between their texts.
 fn print_pair(output: &mut Output, pair: &SampledPair, threshold: f64) -> Result<()> {
     let SampledPair { a, b, similarity } = pair;
     let verdict = if *similarity >= threshold { "duplicate" } else { "not a duplicate" };

@@ -104,7 +104,8 @@ pub(crate) struct EvaluateArgs {
     pairs: PairArgs,
 }
 
-/// Fields of a labelled pair in a JSON line.
+/// Options that name the fields of the input. Each input line is a JSON object with two texts and a label that says whether
+/// the texts are near-duplicates.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Pairs")]
 struct PairArgs {

@@ -164,7 +164,7 @@ fn counts_line(evaluation: &Evaluation, curve: &ProfileCurve) -> String {
     text
 }
 
-/// Returns a sentence with the corpus size for which precision, F1 and false pairs are predicted.
+/// Returns a sentence that says for what size of corpus precision, F1 and the number of false pairs are predicted.
 fn corpus_line(evaluation: &Evaluation) -> String {
     format!(
         "Precision, F1 and false pairs are predicted for a corpus of {}, each with one labelled partner.",
@@ -172,7 +172,8 @@ fn corpus_line(evaluation: &Evaluation) -> String {
     )
 }
 
-/// Returns a sentence with the number of random pairs whose texts were compared.
+/// Returns a sentence that says how many random pairs (pairs of unrelated texts) with near fingerprints were also compared
+/// by their texts.
 fn verified_line(evaluation: &Evaluation, curve: &ProfileCurve) -> String {
     let candidates = curve.points[MAX_K as usize].random;
     let compared = match curve.verified {
@@ -191,8 +192,8 @@ fn verified_line(evaluation: &Evaluation, curve: &ProfileCurve) -> String {
     )
 }
 
-/// Returns a sentence that recommends a distance. If no distance is good enough, the sentence explains why and suggests an
-/// alternative. `noun` is what the sentence calls the option to choose: "distance" or "profile".
+/// Returns a sentence that recommends the best distance of a profile, or says that none is good enough and suggests an
+/// alternative. `noun`, "distance" or "profile", is used in the sentence "No {noun} is recommended".
 fn recommendation_line(evaluation: &Evaluation, curve: &ProfileCurve, noun: &str) -> String {
     let corpus = format_count_of(evaluation.documents, "document");
     let quality = |point: &CurvePoint| {

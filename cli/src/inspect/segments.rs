@@ -7,7 +7,8 @@ use simstore_corpus::describe::StoreDescription;
 use crate::numbers::{format_bytes, format_count, format_count_of};
 use crate::output::Output;
 
-/// Prints a line for each segment, oldest first, then a summary of the logs, and the number of pairs in memtables.
+/// Prints a line for each segment, oldest first; then a summary of the logs, and the number of pairs of fingerprint and id
+/// in memtables.
 pub(super) fn print<F: Fingerprint>(
     output: &mut Output,
     store: &Snapshot<F>,

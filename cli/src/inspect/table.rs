@@ -10,10 +10,11 @@ use crate::histogram;
 use crate::numbers::{bits_per_item, format_bytes, format_count, format_count_of};
 use crate::output::{Output, object};
 
-/// Maximum number of blocks that a histogram samples. A histogram of more blocks looks the same.
+/// Maximum number of blocks that are counted for the histogram of a table. The histogram would look the same with more
+/// blocks.
 const MAX_SAMPLED_BLOCKS: usize = 1 << 16;
 
-/// Returns the segment with this number, from 0, or an error if it does not exist.
+/// Returns the segment with index `segment`, or an error if it does not exist. Segment 0 is the oldest.
 pub(crate) fn find_segment<F: Fingerprint>(
     store: &Snapshot<F>,
     segment: usize,
@@ -25,7 +26,7 @@ pub(crate) fn find_segment<F: Fingerprint>(
     })
 }
 
-/// Returns the table of a segment with this number, from 0, or an error if it does not exist.
+/// Returns the table with index `table` in a segment, or an error if it does not exist.
 pub(crate) fn find_table<F: Fingerprint>(segment: &Segment<F>, table: usize) -> CommandResult<&Table<F>> {
     segment.tables().get(table).ok_or_else(|| {
         let count = format_count_of(segment.tables().len() as u64, "table");
@@ -33,9 +34,9 @@ pub(crate) fn find_table<F: Fingerprint>(segment: &Segment<F>, table: usize) -> 
     })
 }
 
-/// Draws a histogram of how the fingerprints of a table are coded. For codec `all-differences`, it counts the symbols in the
-/// blocks. For `gap`, it counts fingerprints by the top bit of the numeric difference to the previous fingerprint; for other
-/// codecs, by the first bit that differs from the previous fingerprint.
+/// Draws a histogram of how the fingerprints of a table are coded. `number` is the index of the table, for the title.
+/// Fingerprints are counted by the first bit that differs from the previous fingerprint; for codec `gap`, by the top bit of
+/// the numeric difference to the previous fingerprint. For codec `all-differences`, [`print_symbols`] draws the histogram.
 pub(crate) fn print_histogram<F: Fingerprint>(
     output: &mut Output,
     table: &Table<F>,
@@ -56,9 +57,11 @@ pub(crate) fn print_histogram<F: Fingerprint>(
     output.write_with(|mut out| histogram::draw(&mut out, &counts))
 }
 
-/// Draws a line for each position of the coded bit ([`SymbolCount::h`]): the percentage of fingerprints coded as gaps, and
-/// the percentage for each number of further differing bits. `number` is the number of the table. `sampling` tells in the
-/// title which blocks were counted.
+/// Draws the histogram of codec `all-differences`, with a line for each bit position h. The first column is the percentage
+/// of fingerprints that are coded as a gap (a numeric difference to the previous fingerprint) with top bit 2^h. The other
+/// columns are for fingerprints that are coded by their differing bits from an earlier fingerprint, with first differing bit
+/// 2^h: the percentages of fingerprints with 0, 1, 2, ... further differing bits. The title has the index of the table
+/// (`number`) and the text `sampling`, which says which blocks were counted.
 fn print_symbols(output: &mut Output, symbols: &[SymbolCount], number: usize, sampling: &str) -> Result<()> {
     let column = |symbol: &SymbolCount| symbol.differing.map_or(0, |differing| 1 + differing as usize);
     let columns = symbols.iter().map(column).max().unwrap_or(0) + 1;
@@ -95,7 +98,8 @@ fn print_symbols(output: &mut Output, symbols: &[SymbolCount], number: usize, sa
     ))
 }
 
-/// Prints the properties of a table, and the histogram of its symbols.
+/// Prints the properties of a table, and a histogram of how its fingerprints are coded. `number` is the index of the table in
+/// the segment.
 pub(crate) fn print_table<F: Fingerprint>(
     output: &mut Output,
     segment: &Segment<F>,
@@ -136,7 +140,8 @@ pub(crate) fn print_table<F: Fingerprint>(
     print_histogram(output, table, number)
 }
 
-/// Prints a block: its header, then a line for each fingerprint.
+/// Prints a block of a table: the header of the block, then a line for each fingerprint. The array has the indexes of the
+/// segment, the table and the block.
 pub(crate) fn print_block<F: Fingerprint>(
     output: &mut Output,
     table: &Table<F>,
@@ -207,9 +212,9 @@ pub(crate) fn print_block<F: Fingerprint>(
     Ok(())
 }
 
-/// Describes how codec `all-differences` codes a fingerprint. `gap 33` is a numeric difference from the previous fingerprint,
-/// with top bit 2^33. `differs in 33 and 2 more, 4 back` means that bit 2^33 and two lower bits differ from the fingerprint
-/// four places before the previous one.
+/// Describes how codec `all-differences` codes a fingerprint. `gap 33` means that the numeric difference to the previous
+/// fingerprint has the top bit 2^33. `differs in 33 and 2 more, 4 back` means that bit 2^33 and two lower bits differ from
+/// the fingerprint four places before the previous one.
 fn format_coding(&Coding { h, differing, back }: &Coding) -> String {
     let differs = match differing {
         None => return format!("gap {h}"),
@@ -219,8 +224,8 @@ fn format_coding(&Coding { h, differing, back }: &Coding) -> String {
     if back == 0 { differs } else { format!("{differs}, {back} back") }
 }
 
-/// Formats the order of the bits in a table's permuted fingerprints, such as `32-63 | 0-31`: the original positions of the
-/// prefix bits, then the original positions of all other bits. Consecutive positions form a range.
+/// Formats the order in which a table permutes the bits of its fingerprints, such as `32-63 | 0-31`: the original positions
+/// of the prefix bits, then the original positions of all other bits. Consecutive positions form a range.
 pub(crate) fn format_bit_order<F: Fingerprint>(plan: &TablePlan<F>) -> String {
     let (prefix, rest) = plan.permutation.sources().split_at(plan.prefix_bits as usize);
     let parts = [prefix, rest].into_iter().filter(|bits| !bits.is_empty());

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_have_put_there_is_left_alone() {
+    fn preparing_a_folder_keeps_its_list_and_unknown_files() {
         let folder = tempfile::tempdir().unwrap();
         let set = folder.path().join("set");
         prepare_folder(&set, false).unwrap();

@@ -9,7 +9,7 @@ use super::file_tree::{
 use super::operation::DiskOperation;
 use crate::support::random::Random;
 
-/// The unsynced data that survives a power loss.
+/// Which unsynced data survives a power loss.
 #[derive(Clone, Debug)]
 pub(crate) enum SurvivalChoice {
     Nothing,
@@ -18,14 +18,15 @@ pub(crate) enum SurvivalChoice {
 }
 
 impl SurvivalChoice {
-    /// A random choice that depends on `seed` and on the number of operations done.
+    /// Returns a random choice that depends on `seed` and on `done`, the number of operations before the power loss.
     pub(crate) fn seeded(seed: u64, done: usize) -> SurvivalChoice {
         let mut random = Random(seed);
         SurvivalChoice::Random(Random(random.next() ^ done as u64))
     }
 }
 
-/// Replays the operations of a disk one by one, and returns images of a power loss between them.
+/// Replays the recorded operations of a disk one by one. After each operation, it can return disk images. A disk image
+/// is the disk as it would be after a power loss at this point.
 pub(crate) struct CrashReplay {
     operations: Vec<Arc<DiskOperation>>,
     tree: Arc<FileTree>,
@@ -37,12 +38,12 @@ impl CrashReplay {
         CrashReplay { operations, tree, done: 0 }
     }
 
-    /// Number of operations done.
+    /// Number of operations replayed so far.
     pub(crate) fn done(&self) -> usize {
         self.done
     }
 
-    /// Performs the next operation and returns it, or returns `None` if all are done.
+    /// Replays the next operation and returns it, or returns `None` if all operations are done.
     pub(crate) fn advance(&mut self) -> Option<&DiskOperation> {
         let operation = self.operations.get(self.done)?;
         if operation.applied {
@@ -53,7 +54,7 @@ impl CrashReplay {
         Some(operation)
     }
 
-    /// Returns the disk after a power loss at this point. All its data is durable.
+    /// Returns a disk as it would be after a power loss at this point of the replay. All its data is durable.
     pub(crate) fn image(&self, choice: &mut SurvivalChoice) -> SimulatedDisk {
         let mut image = FileTree::empty();
         copy_folder(&self.tree, 0, &mut image, 0, choice);
@@ -110,8 +111,8 @@ fn surviving_bytes(file: &Inode, choice: &mut SurvivalChoice) -> Arc<Vec<u8>> {
     }
 }
 
-/// Contents of a file after a power loss: each unsynced sector is old, new or garbage. Bytes that were synced and not
-/// overwritten survive.
+/// Returns random contents of a file after a power loss. Each unsynced sector has its old bytes, its new bytes or
+/// garbage. Bytes that were synced and not overwritten survive.
 fn random_bytes(file: &Inode, random: &mut Random) -> Vec<u8> {
     let old = file.on_disk();
     let len = random_len(file, random);
@@ -134,7 +135,8 @@ fn random_bytes(file: &Inode, random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// Length of a file after a power loss: old, new, between the two, or longer than both.
+/// Returns a random length of a file after a power loss: the old length, the new length, one between the two, or a
+/// longer one.
 fn random_len(file: &Inode, random: &mut Random) -> usize {
     let (old, new) = (file.on_disk().len(), file.bytes.len());
     let (low, high) = (old.min(new), old.max(new));

@@ -4,7 +4,7 @@ use std::io;
 
 use super::operation::OperationKind;
 
-/// Kind of failure of an operation.
+/// How an operation of a simulated disk fails.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Failure {
     /// The operation does nothing and returns EIO.
@@ -15,13 +15,13 @@ pub(crate) enum Failure {
     Interrupted,
     /// The operation is done, but returns EIO.
     DoneButIoError,
-    /// A write of more than one byte writes at most this number of bytes: at least one, and fewer than requested. It returns
-    /// no error. Other operations succeed.
+    /// A write succeeds, but writes at most this number of bytes. It writes at least one byte, and (unless only one is
+    /// requested) fewer bytes than requested. Operations other than writes succeed.
     Short(usize),
-    /// The sync of a file fails with EIO, and each of its unsynced sectors returns to its old contents with a probability of
-    /// `percent` percent. Other operations succeed.
+    /// The sync of a file fails with EIO. Each unsynced sector of the file returns to its old contents with a
+    /// probability of `percent` percent. Operations other than syncs of files succeed.
     LosePages { percent: u64, seed: u64 },
-    /// A sync does nothing and reports success. Other operations succeed.
+    /// A sync does nothing and reports success. Operations other than syncs succeed.
     Ignored,
 }
 
@@ -35,10 +35,11 @@ impl Failure {
     }
 }
 
-/// Kinds of operations that a fault counts.
+/// Selects the operations that a [`Fault`] counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OperationFilter {
-    /// Operations that change the disk, numbered as in [`SimulatedDisk::listing`](super::SimulatedDisk::listing).
+    /// Operations that change the disk. They have the same numbers as in
+    /// [`SimulatedDisk::listing`](super::SimulatedDisk::listing).
     Changes,
     All,
     Kind(OperationKind),
@@ -54,8 +55,8 @@ impl OperationFilter {
     }
 }
 
-/// A planned failure. It counts the operations that `counted` selects, from 0, since the disk was created.
-/// Operation number `n` among them fails and, if `lasting`, all later ones, too.
+/// A planned failure. It concerns the operations that `counted` selects. Operation number `n` of these fails, counted
+/// from 0 since the disk was created. If `lasting`, all later ones fail, too.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fault {
     pub(crate) counted: OperationFilter,
@@ -64,7 +65,7 @@ pub(crate) struct Fault {
     pub(crate) failure: Failure,
 }
 
-/// Planned failures, and counts of the operations so far.
+/// The planned failures of a simulated disk, and the number of operations of each kind so far.
 #[derive(Debug, Default)]
 pub(super) struct FaultPlan {
     pub(super) planned: Vec<Fault>,
@@ -79,7 +80,7 @@ impl FaultPlan {
         kinds.map(|kind| self.counts[kind as usize]).sum()
     }
 
-    /// Like `next`, for a write of `len` bytes, which may also fail because the disk is full.
+    /// Counts a write of `len` bytes. Returns its failure if it fails, as planned or because the disk is full.
     pub(super) fn next_write(&mut self, len: usize) -> Option<Failure> {
         let planned = self.next(OperationKind::Write);
         let Some(room) = &mut self.free_bytes else { return planned };
@@ -92,7 +93,7 @@ impl FaultPlan {
         }
     }
 
-    /// Counts an operation, and returns its failure if it fails.
+    /// Counts an operation of the kind `kind`. Returns its failure, if one is planned for it.
     pub(super) fn next(&mut self, kind: OperationKind) -> Option<Failure> {
         let fails = |fault: &&Fault| {
             let n = self.count(fault.counted);

@@ -8,10 +8,12 @@ use std::sync::Arc;
 use super::operation::Action;
 use crate::support::random::Random;
 
-/// Unit in bytes that a power loss affects as a whole: an unsynced sector becomes old, new or garbage.
+/// Size of a sector of the simulated disk, in bytes. After a power loss, the contents of an unsynced sector are the
+/// old ones, the new ones, or garbage.
 pub(crate) const SECTOR_BYTES: usize = 512;
 
-/// A file or folder, given by its number. Numbers are never reused, since open files refer to them.
+/// A reference to a file or folder: its index in [`FileTree`]. An index is never reused, because open files keep their
+/// index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Node {
     File(usize),
@@ -20,20 +22,23 @@ pub(super) enum Node {
 
 pub(super) type FolderEntries = BTreeMap<Arc<str>, Node>;
 
-/// Contents of a file. The file's name is in its folder.
+/// A file without its name: the current contents (`bytes`) and the durable contents. The name is in the folder of the
+/// file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Inode {
     pub(super) bytes: Arc<Vec<u8>>,
-    /// Number of bytes from the start that are equal in `bytes` and in the durable contents.
+    /// Number of bytes at the start of the file that are durable: they are the same in `bytes` and in the durable
+    /// contents.
     pub(super) synced_len: usize,
-    /// Durable contents if synced bytes were overwritten. If `None`, they are the first `synced_len` bytes.
+    /// Durable contents if synced bytes were overwritten later. `None` if the durable contents are the first
+    /// `synced_len` bytes of `bytes`.
     pub(super) durable_bytes: Option<Arc<Vec<u8>>>,
 }
 
-/// A change of a folder's names that may not be durable.
+/// A change of the names in a folder, which may not be durable yet.
 #[derive(Clone, Debug)]
 pub(super) enum NameChange {
-    /// A node gets this name, as its first name or instead of its previous one.
+    /// A file or folder gets this name: it is created, or renamed.
     Name(Arc<str>, Node),
     Remove(Arc<str>, Node),
 }
@@ -41,13 +46,13 @@ pub(super) enum NameChange {
 #[derive(Clone, Debug, Default)]
 pub(super) struct SimulatedFolder {
     pub(super) names: FolderEntries,
-    /// Names at the last sync of the folder.
+    /// Durable names: the names at the last sync of the folder.
     pub(super) durable: FolderEntries,
-    /// Changes since the last sync, in order.
+    /// Changes of names since the last sync of the folder, from the oldest to the newest.
     pub(super) changes: Vec<NameChange>,
 }
 
-/// All files and folders. Folder 0 is both the root and the current folder.
+/// All files and folders of a simulated disk. Folder 0 is both the root folder and the current folder.
 #[derive(Clone, Debug)]
 pub(super) struct FileTree {
     pub(super) files: Vec<Inode>,
@@ -55,7 +60,7 @@ pub(super) struct FileTree {
 }
 
 impl Inode {
-    /// A file whose contents are all durable.
+    /// Returns a file whose contents are all durable.
     pub(super) fn durable(bytes: Arc<Vec<u8>>) -> Inode {
         Inode { synced_len: bytes.len(), bytes, durable_bytes: None }
     }
@@ -64,12 +69,13 @@ impl Inode {
         self.durable_bytes.is_none() && self.synced_len == self.bytes.len()
     }
 
-    /// Durable contents.
+    /// Returns the durable contents of the file.
     pub(super) fn on_disk(&self) -> &[u8] {
         self.durable_bytes.as_ref().map_or(&self.bytes[..self.synced_len], |before| before)
     }
 
-    /// Must be called before bytes from offset `at` on change. Saves the durable contents if some of these bytes are synced.
+    /// Prepares for a change of bytes at or after offset `at`; must be called before the change. If some of these
+    /// bytes are synced, saves the durable contents.
     fn mark_changed_from(&mut self, at: usize) {
         if at < self.synced_len {
             if self.durable_bytes.is_none() {
@@ -93,8 +99,8 @@ impl Inode {
         *self = Inode::durable(self.bytes.clone());
     }
 
-    /// Simulates a failed write-back: each unsynced sector returns to its durable contents with a probability of `percent`
-    /// percent.
+    /// Simulates unsynced data that is lost in a failed sync: each unsynced sector returns to its durable contents
+    /// with a probability of `percent` percent.
     fn lose_pages(&mut self, percent: u64, random: &mut Random) {
         let mut bytes = self.bytes[..self.synced_len].to_vec();
         while bytes.len() < self.bytes.len() {
@@ -110,7 +116,8 @@ pub(super) fn sector_end(at: usize) -> usize {
     (at / SECTOR_BYTES + 1) * SECTOR_BYTES
 }
 
-/// Extends `bytes` to the length `end` with the bytes of `source` at the same offsets, or zeros after the end of `source`.
+/// Extends `bytes` to the length `end`. The added bytes are the bytes of `source` at the same offsets, and zeros where
+/// `source` has already ended.
 pub(super) fn push_range(bytes: &mut Vec<u8>, source: &[u8], end: usize) {
     let there = end.min(source.len()).max(bytes.len());
     bytes.extend_from_slice(source.get(bytes.len()..there).unwrap_or(&[]));
@@ -136,7 +143,7 @@ impl NameChange {
 }
 
 impl SimulatedFolder {
-    /// A folder whose names are all durable.
+    /// Returns a folder whose names are all durable.
     pub(super) fn durable(names: FolderEntries) -> SimulatedFolder {
         SimulatedFolder { durable: names.clone(), names, changes: Vec::new() }
     }
@@ -152,7 +159,7 @@ impl SimulatedFolder {
     }
 }
 
-/// The names in a path: of its folders, and last of the file or folder that it leads to.
+/// Returns the names in a path, in order. The last one is the name of the file or folder that the path leads to.
 fn path_names(path: &Path) -> impl DoubleEndedIterator<Item = Arc<str>> {
     path.components().filter_map(|component| match component {
         Component::Normal(name) => Some(name.to_string_lossy().into()),
@@ -189,8 +196,8 @@ impl FileTree {
         }
     }
 
-    /// Splits a path into the number of its folder and the last name. The folder must exist; a file of this name
-    /// need not.
+    /// Splits the path of a file or folder into the index of the folder that contains it, and its name. Returns an
+    /// error if that folder does not exist. The file or folder itself may be missing.
     fn entry(&self, path: &Path) -> io::Result<(usize, Arc<str>)> {
         let mut steps = path_names(path);
         let name = steps.next_back().ok_or(io::ErrorKind::InvalidInput)?;
@@ -200,7 +207,7 @@ impl FileTree {
         }
     }
 
-    /// Creates a file. Removes an existing file of the same name first.
+    /// Creates a file and returns its index. If a file with this path exists, removes it first.
     fn new_file(&mut self, path: &Path) -> io::Result<usize> {
         if self.file(path).is_ok() {
             self.apply(&Action::Remove(path.to_path_buf()))?;
@@ -208,7 +215,7 @@ impl FileTree {
         self.file_or_new(path)
     }
 
-    /// Returns the file with this name. Creates it if it does not exist.
+    /// Returns the index of the file with this path. Creates the file if it does not exist.
     fn file_or_new(&mut self, path: &Path) -> io::Result<usize> {
         match self.file(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -222,7 +229,7 @@ impl FileTree {
         }
     }
 
-    /// Performs an operation. On an error, nothing changes.
+    /// Performs an operation that changes the disk. If it returns an error, nothing has changed.
     pub(super) fn apply(&mut self, action: &Action) -> io::Result<()> {
         match action {
             Action::Create(path) => {

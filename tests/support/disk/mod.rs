@@ -1,7 +1,8 @@
-//! A disk in memory. It records its operations, simulates a power loss after any of them, and fails as planned.
+//! A disk in memory, for tests. It records its operations, can simulate a power loss after any of them, and can make
+//! planned operations fail.
 //!
-//! A sync of a file makes its contents durable, and a sync of its folder makes its name durable; neither makes the other
-//! durable. If several threads use the disk, operations are recorded in the order of taking its lock.
+//! A sync of a file makes only its contents durable. A sync of the folder of the file makes only its name durable. If
+//! several threads use the disk, operations are recorded in the order in which they are done.
 
 mod crash;
 mod fault;
@@ -26,7 +27,7 @@ use self::file_tree::{FileTree, Node};
 pub(crate) use self::operation::OperationKind;
 use self::operation::{Action, DiskOperation};
 
-/// Function that is called before an operation, with the kind of the operation.
+/// A function that the disk calls before an operation, with the kind of the operation (see [`SimulatedDisk::set_hook`]).
 type Hook = Arc<dyn Fn(&SimulatedDisk, OperationKind) + Send + Sync>;
 
 struct DiskState {
@@ -34,13 +35,13 @@ struct DiskState {
     initial: Arc<FileTree>,
     tree: Arc<FileTree>,
     operations: Vec<Arc<DiskOperation>>,
-    /// Numbers of the files whose locks are held.
+    /// Files that are locked, as indexes in the file tree.
     locked_files: BTreeSet<usize>,
     faults: FaultPlan,
     hook: Option<Hook>,
 }
 
-/// Files and folders in memory. Clones share them.
+/// A simulated disk: files and folders in memory. Clones are handles of the same disk.
 #[derive(Clone)]
 pub(crate) struct SimulatedDisk(Arc<Mutex<DiskState>>);
 
@@ -74,22 +75,22 @@ impl SimulatedDisk {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The disk as a file system for a store.
+    /// Returns this disk as the file system that a store is opened on.
     pub(crate) fn as_fs(&self) -> Arc<dyn Fs> {
         Arc::new(self.clone())
     }
 
-    /// Number of operations that changed the disk, or tried to.
+    /// Returns the number of recorded operations. An operation that would change the disk is recorded, even if it fails.
     pub(crate) fn operations(&self) -> usize {
         self.state().operations.len()
     }
 
-    /// Number of operations that `counted` selects, including reads.
+    /// Returns the number of operations so far of the kinds that `counted` selects. Reads are also counted, if selected.
     pub(crate) fn count(&self, counted: OperationFilter) -> usize {
         self.state().faults.count(counted)
     }
 
-    /// The operations, one per line.
+    /// Returns a text with one numbered line for each recorded operation, for error messages.
     pub(crate) fn listing(&self) -> String {
         let mut text = String::new();
         for (i, operation) in self.state().operations.iter().enumerate() {
@@ -98,7 +99,8 @@ impl SimulatedDisk {
         text
     }
 
-    /// The disk after a power failure that follows the first `done` operations.
+    /// Returns a disk as it would be after a power loss that follows the first `done` recorded operations. `choice`
+    /// says which unsynced data survives.
     pub(crate) fn crash(&self, done: usize, choice: &mut SurvivalChoice) -> SimulatedDisk {
         let mut crashes = self.replay();
         while crashes.done() < done && crashes.advance().is_some() {}
@@ -111,7 +113,7 @@ impl SimulatedDisk {
         CrashReplay::new(state.initial.clone(), state.operations.clone())
     }
 
-    /// Plans a failure.
+    /// Plans the failure of an operation.
     pub(crate) fn plan(&self, fault: Fault) {
         self.state().faults.planned.push(fault);
     }
@@ -121,18 +123,18 @@ impl SimulatedDisk {
         self.state().faults.planned.clear();
     }
 
-    /// Limits the number of bytes that can still be written before the disk is full; `None` means no limit.
+    /// Sets the number of bytes that can still be written before the disk is full; `None` means no limit.
     pub(crate) fn set_free_bytes(&self, room: Option<usize>) {
         self.state().faults.free_bytes = room;
     }
 
-    /// Sets a hook that is called before each operation that changes the disk, and before each check of a lock's
-    /// file. The hook may use the disk; its own operations do not call it.
+    /// Sets a hook that is called before each operation that changes the disk, and before each check that a lock file
+    /// is in place. The hook may use the disk; operations of the hook do not call it again.
     pub(crate) fn set_hook(&self, hook: impl Fn(&SimulatedDisk, OperationKind) + Send + Sync + 'static) {
         self.state().hook = Some(Arc::new(hook));
     }
 
-    /// The paths of all files and folders.
+    /// Returns the paths of all files and folders.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
         fn collect(tree: &FileTree, folder: usize, path: &Path, paths: &mut Vec<PathBuf>) {
             for (name, node) in &tree.folders[folder].names {
@@ -152,13 +154,14 @@ impl SimulatedDisk {
         self.create(Path::new(path)).and_then(|mut file| file.write_all(bytes)).unwrap();
     }
 
-    /// The contents of a file, if it exists. Does not count as a read, and never fails.
+    /// Returns the contents of a file, or `None` if it does not exist. This is not an operation of the disk: it is not
+    /// counted, and no planned failure concerns it.
     pub(crate) fn content(&self, path: &Path) -> Option<Vec<u8>> {
         let state = self.state();
         state.tree.file(path).ok().map(|file| state.tree.files[file].bytes.to_vec())
     }
 
-    /// Whether two disks share the bytes of a file in memory.
+    /// Whether this disk and another one share the bytes of a file in memory.
     pub(crate) fn shares_bytes(&self, other: &SimulatedDisk, path: &Path) -> bool {
         let bytes = |disk: &SimulatedDisk| {
             let state = disk.state();
@@ -187,7 +190,7 @@ impl SimulatedDisk {
         Ok(state)
     }
 
-    /// Counts a read, and performs it unless it fails as planned.
+    /// Counts a read of the kind `kind`. Calls `read` to perform it, or returns an error if its failure is planned.
     fn read<T>(&self, kind: OperationKind, read: impl FnOnce(&FileTree) -> io::Result<T>) -> io::Result<T> {
         let mut state = self.state();
         match state.faults.next(kind) {
@@ -200,7 +203,7 @@ impl SimulatedDisk {
 }
 
 impl DiskState {
-    /// Performs or fails an operation, and records the result.
+    /// Performs an operation that changes the disk, or makes it fail as planned. Records the operation and its result.
     fn perform(&mut self, mut action: Action) -> io::Result<()> {
         let failure = match &action {
             Action::Write { bytes, .. } => self.faults.next_write(bytes.len()),
@@ -311,7 +314,7 @@ impl Drop for LockedFile {
     }
 }
 
-/// An open file, whose name may have been removed or changed.
+/// A handle of an open file. It stays valid when the file's name is changed or removed.
 #[derive(Clone)]
 struct OpenFileHandle {
     disk: SimulatedDisk,

@@ -1,10 +1,11 @@
-//! Operations of a simulated disk, as it records them.
+//! Operations of a simulated disk, in the form in which the disk records them.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The kinds of operations: first the recorded ones, which change the disk, then the reads.
+/// The kinds of operations of a simulated disk. First come the kinds that change the disk and are recorded, then the
+/// kinds that only read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OperationKind {
     Create,
@@ -19,7 +20,8 @@ pub(crate) enum OperationKind {
     Map,
     Open,
     List,
-    /// A check that the path of a lock still leads to the locked file. Such checks are not counted and never fail.
+    /// A check that the path of a held lock still leads to the locked file. Such checks are not counted, and none can
+    /// be made to fail.
     IsInPlace,
 }
 
@@ -32,7 +34,8 @@ impl OperationKind {
     }
 }
 
-/// A change of the disk. Open files are identified by number; the path is only for display.
+/// An operation that changes the disk. The field `file` identifies an open file by its index in the file tree; the field
+/// `path` is only for display.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
     Create(PathBuf),
@@ -46,7 +49,8 @@ pub(crate) enum Action {
         path: Arc<Path>,
         file: usize,
     },
-    /// A failed sync: `percent` percent of the unsynced sectors fell back to their old contents.
+    /// A sync of a file that failed and lost data: each unsynced sector of the file returned to its old contents with a
+    /// probability of `percent` percent.
     LosePages {
         path: Arc<Path>,
         file: usize,
@@ -98,13 +102,13 @@ impl fmt::Display for Action {
     }
 }
 
-/// A recorded operation.
+/// A recorded operation of a simulated disk, with its result.
 #[derive(Clone, Debug)]
 pub(crate) struct DiskOperation {
     pub(crate) action: Action,
-    /// Whether the operation changed the disk.
+    /// Whether the disk performed the operation. If not, the operation changed nothing.
     pub(super) applied: bool,
-    /// The error returned to the caller, if it failed.
+    /// The error that the caller got; `None` if the caller got no error.
     pub(crate) error: Option<String>,
 }
 
