@@ -14,17 +14,18 @@
 
 use std::collections::HashMap;
 
-/// Coding of the positions of the lower differing bits: the m bits in which a fingerprint differs from an earlier one,
-/// except the highest of these bits, which is at position h.
+/// Coding of the positions of the bits in which a fingerprint differs from an earlier one. The position h of the highest
+/// differing bit is stored elsewhere; only the positions of the m lower differing bits are coded here.
 #[derive(Clone, Copy, PartialEq)]
 enum PositionCoding {
-    /// Each position takes a field of ceil(log2 h) bits, which suffices for any position below h.
+    /// Each position takes a field of ceil(log2 h) bits. This suffices, because all positions are below h, the position of
+    /// the highest differing bit.
     Fields,
     /// The positions are in descending order. Each takes a field that is only wide enough for positions below the
     /// previous position.
     Shrinking,
-    /// All m positions are one number that says which of the C(h, m) combinations they are. Its size, log2 C(h, m)
-    /// bits, is not rounded up.
+    /// One number encodes all m positions: it selects one of the C(h, m) sets of m positions below h. Its size counts as
+    /// log2 C(h, m) bits, not rounded up.
     Enumerated,
 }
 
@@ -32,17 +33,17 @@ enum PositionCoding {
 /// is compared to find its differing bits.
 #[derive(Clone, Copy, PartialEq)]
 enum ReferenceCoding {
-    /// A field of fixed width besides each symbol selects the earlier fingerprint.
+    /// A field of fixed width besides each symbol selects the reference, one of the earlier fingerprints.
     Field,
-    /// A symbol of a second Huffman code selects the earlier fingerprint.
+    /// A symbol of a second Huffman code selects the reference, one of the earlier fingerprints.
     Coded,
     /// The symbol says whether the reference is the preceding fingerprint. If not, a field of fixed width selects one
     /// of the earlier fingerprints.
     OtherField,
 }
 
-/// Kind of difference from the preceding fingerprint that is stored with a raw symbol. The raw symbol has h, the position
-/// of the highest bit of the difference. The h bits of the difference below that bit are stored uncompressed.
+/// Kind of difference for fingerprints that are stored as their difference from the preceding fingerprint. A symbol has h,
+/// the position of the highest bit of the difference. The h lower bits of the difference are stored uncompressed.
 #[derive(Clone, Copy, PartialEq)]
 enum RawCoding {
     /// Exclusive or of the fingerprint and the preceding fingerprint.
@@ -58,7 +59,8 @@ struct Variant {
     span: usize,
     /// Number of preceding fingerprints with which a fingerprint is compared. The best one becomes its reference.
     window: usize,
-    /// Maximum m, the number of differing bits below the highest one. With more, a fingerprint gets a raw symbol.
+    /// Maximum number of differing bits below the highest one. A fingerprint with more such bits is stored as its difference
+    /// from the preceding fingerprint.
     max_lower_bits: u32,
     positions: PositionCoding,
     reference: ReferenceCoding,
@@ -109,18 +111,18 @@ fn position_bits(positions: PositionCoding, h: u32, below: u64) -> f64 {
     }
 }
 
-/// Symbol of the Huffman code, with three fields: the number of differing bits below the highest one, or `None` for a
-/// raw symbol; the position of the highest differing bit; and whether a field besides the symbol selects the reference.
-/// The third field is `true` only with [`ReferenceCoding::OtherField`].
+/// Symbol of the Huffman code, with three fields: the number of differing bits below the highest one, or `None` if the
+/// fingerprint is stored as its difference from the preceding one; the position of the highest differing bit; and, only
+/// with [`ReferenceCoding::OtherField`], whether a field besides the symbol selects the reference (else `false`).
 type Symbol = (Option<u32>, u32, bool);
 
-/// Estimates the size of each symbol in an ideal code from the number of its occurrences in the previous round. A round
-/// is one pass over the fingerprints.
+/// Estimates the size of each symbol in an ideal code, from the number of its occurrences in the previous pass over the
+/// fingerprints.
 #[derive(Default)]
 struct EntropyModel<T> {
-    /// Number of occurrences of each symbol in the current round.
+    /// Number of occurrences of each symbol so far in the current pass over the fingerprints.
     counts: HashMap<T, u64>,
-    /// Size of each symbol in bits, from the previous round; empty in the first round.
+    /// Size of each symbol in bits, by its count in the previous pass over the fingerprints; empty in the first pass.
     bits: HashMap<T, f64>,
 }
 
@@ -138,8 +140,8 @@ impl<T: std::hash::Hash + Eq + Copy> EntropyModel<T> {
         *self.counts.entry(symbol).or_default() += 1;
     }
 
-    /// Ends a round. Returns the total size in bits of all symbols that it counted, and sets the sizes of symbols for
-    /// the next round.
+    /// Ends a pass over the fingerprints. Returns the total size in bits of all symbols that were counted in this pass, and
+    /// sets the sizes of symbols for the next pass.
     fn finish_round(&mut self) -> f64 {
         let all = self.counts.values().sum::<u64>() as f64;
         self.bits =
@@ -149,8 +151,8 @@ impl<T: std::hash::Hash + Eq + Copy> EntropyModel<T> {
 }
 
 /// Returns four figures of a variant: the bits per fingerprint; the number of distinct symbols; the share of
-/// fingerprints coded by differing bits, not by a raw symbol; and the share coded by differing bits from the preceding
-/// fingerprint.
+/// fingerprints coded by the bits in which they differ from an earlier fingerprint; and the share for which this is the
+/// preceding fingerprint.
 fn measure(fingerprints: &[u64], variant: Variant) -> (f64, usize, f64, f64) {
     let Variant { span, window, max_lower_bits, positions, reference, raw } = variant;
     let back_bits = ceil_log2(window as u64);

@@ -20,7 +20,7 @@ use simstore::{BuildOptions, Builder, Codec, Match, Snapshot};
 const PLANS: &str = "scan,probe-1,probe-2,probe-3,paper-4,cover-5,cover-6,cover-10";
 const CODECS: &str = "first-difference,elias-fano";
 /// Number of fingerprints of the largest store that is measured with the plan `scan`. Scans of larger stores take too
-/// long, also for practical use.
+/// long for this bench, and for practical use.
 const MAX_SCAN_FINGERPRINTS: u64 = 2_000_000;
 const DISTANCE: u32 = 3;
 const ROUNDS: usize = 5;
@@ -48,8 +48,8 @@ fn build_store(
     Ok(builder.finish()?)
 }
 
-/// Generates distinct queries for a store of `count` fingerprints. Half are stored fingerprints with 0 to 3 bits flipped,
-/// fewer in a small store. The others are random.
+/// Generates distinct queries for a store of `count` fingerprints. Half of the queries, or one for each fingerprint of a
+/// small store, are stored fingerprints with 0 to 3 bits flipped. The other queries are random.
 fn generate_queries(count: u64) -> Vec<u64> {
     let (mut stored, mut state) = (1, 99);
     let queries = (0..QUERIES as u64).map(|i| {

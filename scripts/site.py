@@ -60,9 +60,10 @@ def files_of(patterns: list[str]) -> dict[str, bytes]:
 
 
 def with_links(page: str, text: str, files: Iterable[str]) -> str:
-    """Rewrites the links of a page to files that are not in `files`, the files of the site.
+    """Rewrites the links in `text`, the text of the page at the path `page`, that lead to files outside the site.
 
-    A link then leads to the file in the repository. If the address of the repository is not known, the link becomes plain text.
+    `files` has the files of the site. A rewritten link leads to the file in the repository. If the address of the repository is not known,
+    the link becomes plain text.
     """
 
     def rewrite(link: re.Match[str]) -> str:
@@ -259,7 +260,7 @@ def described(mark: str, key: str, nodes: list, docs: dict[str, str], prefix: st
 
 
 def grouped(tree: ast.Module | ast.ClassDef, is_wanted: Callable[[str], bool]) -> dict[str, list]:
-    """Returns the classes and functions of a module or class whose names are wanted, by name. A name has all its overloads."""
+    """Returns the classes and functions in a module or class whose names are wanted: a list of all overloads for each name."""
     found: dict[str, list] = {}
     for node in tree.body:
         if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and is_wanted(node.name):
@@ -314,7 +315,7 @@ def slug(heading: str, _: str) -> str:
 
 
 def expanded(nav: list | str, folders: dict[str, list]) -> list | str:
-    """Returns the navigation with the list of its pages in place of each folder. `folders` has these lists."""
+    """Replaces each folder in the navigation by the list of its pages. `folders` maps the folders to these lists."""
     if isinstance(nav, str):
         return folders.get(nav, nav)
     return [entry if isinstance(entry, str) else {title: expanded(value, folders) for title, value in entry.items()} for entry in nav]

@@ -58,9 +58,9 @@ pub enum Error {
     TornEnd {
         /// Path of the log.
         path: PathBuf,
-        /// Offset of the end of the last sound record, in bytes.
+        /// Offset of the end of the log's last sound record, in bytes.
         offset: u64,
-        /// Number of bytes after the last sound record.
+        /// Number of bytes of the log after its last sound record.
         bytes: u64,
     },
     /// The file was written by a newer version of simstore, or by one from before the first release.
@@ -108,7 +108,7 @@ pub enum Error {
     Poisoned {
         /// Path of the store.
         path: PathBuf,
-        /// Message of the first error.
+        /// Message of the error with which the first write failed.
         reason: String,
     },
     /// A store, or something else, is already at the path where one should be created.
@@ -170,9 +170,9 @@ pub enum Error {
     OutOfOrder {
         /// Kind of the values, as a plural: "fingerprints", "ids of named documents", ...
         what: &'static str,
-        /// The value before `got`.
+        /// The value that came immediately before the value out of order.
         previous: String,
-        /// The value that is not greater than `previous`.
+        /// The value out of order: it is not greater than the value before it.
         got: String,
     },
     /// A plan (a choice of tables for a store) is not complete: with its tables, queries would miss some stored
@@ -183,8 +183,8 @@ pub enum Error {
         plan: String,
         /// The distance that the plan was checked for, in bits.
         distance: u32,
-        /// A set of differing bits (an error pattern) with which no table finds a fingerprint, or the limit that
-        /// ended the check.
+        /// Why the plan is not complete: a set of bit positions such that no table finds a fingerprint that differs from
+        /// the query exactly in these bits. If the check of the plan ended early, the limit that ended it.
         reason: String,
     },
     /// An argument is invalid. The string is the message.
@@ -346,16 +346,16 @@ pub enum Damage {
     },
     /// A field holds a value that the format does not allow.
     Field {
-        /// The field's name in the format specification.
+        /// Name of the invalid field in the format specification.
         name: &'static str,
-        /// The field's value in the file.
+        /// Value of the invalid field in the file.
         found: u64,
         /// The allowed values.
         expected: &'static str,
     },
     /// A member of a JSON file has a value that the format does not allow.
     Malformed {
-        /// The member's name in the format specification.
+        /// Name of the JSON member in the format specification.
         name: &'static str,
         /// The allowed values.
         expected: &'static str,
@@ -371,7 +371,7 @@ pub enum Damage {
     },
     /// Two parts of a store contradict each other.
     Mismatch {
-        /// Names of the two parts.
+        /// Names of the two parts of the store that contradict each other.
         what: &'static str,
     },
 }

@@ -161,7 +161,8 @@ fn locked_paths() -> Option<MutexGuard<'static, LockedPaths>> {
     tries.flatten().next()
 }
 
-/// The file system of the operating system. Files for random access are memory-mapped, except by a [`Disk::resident`].
+/// The file system of the operating system. Files for random access are memory-mapped or, if the value was created by
+/// [`Disk::resident`], read into memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Disk {
     resident: bool,

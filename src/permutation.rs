@@ -3,7 +3,8 @@
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 
-/// A reordering of the bits of a fingerprint that brings a table's prefix bits to the front.
+/// A reordering of the bits of a fingerprint. Each table of a store has one, and sorts the reordered fingerprints. Then
+/// the bits that came to the front are the table's prefix: fingerprints that agree in these bits are contiguous.
 ///
 /// ```
 /// use simstore::raw::Permutation;
@@ -19,7 +20,7 @@ pub struct Permutation<F> {
     /// Steps of [`Permutation::apply`], each a mask and a left rotation in bits. Bits that move by the same
     /// distance share one step.
     forward: Vec<(F, u32)>,
-    /// Steps of [`Permutation::invert`], in the same form.
+    /// Steps of [`Permutation::invert`], each a mask and a left rotation in bits.
     backward: Vec<(F, u32)>,
 }
 

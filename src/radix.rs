@@ -179,8 +179,7 @@ impl Partition {
         (0..self.buckets).map(take).collect()
     }
 
-    /// Replaces the content of `values` by the values of a bucket (those with the digit `bucket`), in the order of the
-    /// partitioned list.
+    /// Replaces the content of `values` by the values of `partitioned` that have the digit `bucket`, in the same order.
     pub(crate) fn read<F: Fingerprint>(&self, partitioned: &[F], bucket: usize, values: &mut Vec<F>) {
         values.clear();
         values.reserve_exact(self.len(bucket));

@@ -61,8 +61,8 @@ pub(crate) fn select(word: u64, rank: u32) -> u32 {
     select_plain(word, rank)
 }
 
-/// The version of [`select`] for processors without BMI2. Halves the part of the word that contains the bit six
-/// times.
+/// The version of [`select`] for processors without BMI2. A binary search for the bit: each of six steps halves the
+/// part of the word that contains it.
 #[inline]
 fn select_plain(mut word: u64, mut rank: u32) -> u32 {
     let mut position = 0;
@@ -114,11 +114,11 @@ pub(crate) fn has_fast_group8() -> bool {
 /// bits in unary and lower bits at fixed width.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EliasFanoGroup8<'a> {
-    /// Upper bits in unary, from the first number of the group on. Each one bit represents a number.
+    /// Upper bits in unary, from the first number of the group on. Each set bit represents a number.
     pub(crate) upper: u64,
     /// How many numbers to compare, at most eight.
     pub(crate) count: u32,
-    /// Maximum number of zero bits in `upper` before a number's one bit. Numbers after more zero bits are not compared.
+    /// Limit of the comparison: a number is compared only if at most this many zero bits precede its set bit in `upper`.
     pub(crate) zeros: u64,
     /// Bytes that contain the lower bits.
     pub(crate) bytes: &'a [u8; 64],

@@ -282,7 +282,8 @@ fn a_store_without_ids() {
     }
 }
 
-/// Checks stores of fingerprints of real documents, which form clusters that no generated set reproduces.
+/// Checks stores with the fingerprints of real documents. These fingerprints form clusters unlike those of the generated
+/// sets.
 #[test]
 fn real_fingerprints() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/fingerprints");

@@ -12,8 +12,9 @@ const OPEN_CALLS: [&str; 7] = [
 const CHANGE_CALLS: [&str; 6] =
     ["fs::remove_file(", "fs::remove_dir(", "fs::remove_dir_all(", "fs::rename(", "fs::copy(", "fs::write("];
 
-/// The rows of the table: source file, number of calls that open files, number of calls that change files, and the
-/// reason why all these calls are safe.
+/// All source files that open, remove, rename, copy or write files. Each row has the path of a source file, the number of
+/// its calls that open or read files, the number of its calls that remove, rename, copy or write files, and the reason why
+/// all these calls are safe.
 const FILE_CALLS: &[(&str, usize, usize, &str)] = &[
     ("src/fs.rs", 7, 4, "regular files of a store; folders, to sync them; /proc"),
     ("src/options.rs", 1, 0, "/proc"),

@@ -116,7 +116,7 @@ fn a_child_that_lives_on_keeps_no_lock() {
     assert!(opened.is_ok(), "{opened:?}");
 }
 
-/// If the parent has an unfinished build or bulk load, a child does not remove its files.
+/// If a process forks during a build or a bulk load, the child does not remove the files of the build or load.
 #[test]
 fn a_build_and_a_load_go_on() {
     let _lock = TEST_LOCK.lock();

@@ -26,7 +26,8 @@ fn module(file: &str) -> ModulePath {
     path.split('/').filter(|name| !["", "lib", "main"].contains(name)).map(str::to_owned).collect()
 }
 
-/// Collects the `use` items and the paths of a file, without its tests.
+/// Collects what the code of a source file refers to, without its tests: the items that `use` imports, and the paths of
+/// items (such as `crate::error::Error`) elsewhere in the code.
 #[derive(Default)]
 struct PathCollector {
     /// One tuple for each item that a `use` imports: its name in the file, its path, and whether it is re-exported.

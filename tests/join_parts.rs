@@ -140,8 +140,8 @@ proptest! {
         check::<u128>(values, distance, parts);
     }
 
-    /// The parts find all pairs if the fingerprints differ only in a few bit positions, so that most parts are empty,
-    /// and a few parts have all fingerprints.
+    /// A join that is divided into parts finds all pairs, even if most parts are empty and a few parts have all
+    /// fingerprints. This happens if the fingerprints differ only in a few bit positions.
     #[test]
     fn parts_find_what_the_whole_finds_where_few_bits_differ(
         bits in any::<u128>(),
@@ -198,7 +198,7 @@ proptest! {
     }
 }
 
-/// The parts find all pairs at each distance from 0 to 10 and with up to 4096 parts.
+/// A join that is divided into parts finds all pairs, at each distance from 0 to 10 and with up to 4096 parts.
 #[test]
 fn any_distance_and_any_number_of_parts() {
     let values = clustered(12, 3);
@@ -224,8 +224,8 @@ fn both_ends_one_bit_neighbours_and_few() {
     }
 }
 
-/// The parts find all pairs of a million fingerprints that differ only in 40 bits. Some tables of the join have most
-/// of these fingerprints in one part.
+/// A join that is divided into parts finds all pairs of a million fingerprints that differ only in 40 bits. Some tables
+/// of the join put most of these fingerprints into the same part.
 #[test]
 fn a_prefix_that_a_million_share() {
     let mut state = 5;
@@ -239,8 +239,8 @@ fn a_prefix_that_a_million_share() {
     }
 }
 
-/// The parts find all pairs even if all fingerprints are in one part of the last table. A table of the join selects the
-/// part of a fingerprint by some bits. In these fingerprints, the bits that select the part in the last table are zero.
+/// A join that is divided into parts finds all pairs, even if its last table puts all fingerprints into the same part. A
+/// table selects the part of a fingerprint by some of its bits. Those that the last table uses are zero here.
 #[test]
 fn dense_groups_of_a_late_table() {
     for (bits, distance) in [(4, 3), (8, 2), (12, 1)] {

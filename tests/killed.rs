@@ -74,7 +74,8 @@ fn child_that_writes() {
     });
 }
 
-/// A writer process, and the number of acknowledged operations of each stream, including those of earlier writers.
+/// A writer process, and the number of acknowledged operations of each [`WriteStream`], including those of earlier
+/// processes.
 struct WriterProcess {
     process: Child,
     lines: Receiver<String>,

@@ -111,8 +111,8 @@ fn read(files: &StoreFiles) -> Result<PairModel<u64>, Error> {
     snapshot.iter().map(|entry| entry.map(|entry| (entry.fingerprint, entry.id.unwrap()))).collect()
 }
 
-/// Checks the result of reading a store whose file `name` was changed. Right results are an error that names a file of
-/// the store, and the last of `models`. If `context` starts with "cut", each of `models` is a right result.
+/// Reads a store whose file `name` was changed. Either this must fail with an error that names a file of the store, or
+/// the contents must be the last of `models`. If `context` starts with "cut", they may be any of `models`.
 fn check(files: &StoreFiles, name: &str, models: &[PairModel<u64>], context: &str) {
     let whole = models.last().unwrap();
     match read(files) {

@@ -15,11 +15,12 @@ use crate::support::disk::{Failure, Fault, OperationFilter, OperationKind, Simul
 use crate::support::random::Random;
 use crate::support::samples::PairModel;
 
-/// First number of the pair that represents the store's metadata value in the expected contents (a [`PairModel`], a
-/// set of pairs of fingerprint and id). The second number is the value: one of the ids in the newest batch.
+/// Marks the store's only metadata value in the expected contents (a [`PairModel`], a set of pairs of numbers). The value
+/// is one of the ids in the newest batch. The pair for it consists of this constant and the value.
 const METADATA_KEY: u64 = 0x6d61_726b;
-/// Id of the only document with a note. The note is a number: one of the ids in the newest batch or bulk load. The
-/// expected contents (a [`PairModel`]) have one more pair for the note: this constant and the number.
+/// Id of the only document with a note. The note is a number: one of the ids in the newest batch or bulk load. In the
+/// expected contents (a [`PairModel`], a set of pairs of numbers), the pair of this constant and the number stands for
+/// the note.
 const NOTE_KEY: u64 = 0x6e6f_7465;
 
 #[derive(Clone, Debug)]
@@ -245,9 +246,9 @@ fn run(steps: &[ScriptStep], memtable: u64, compaction: bool) -> History {
 }
 
 impl History {
-    /// Checks `found`, the contents of a store of which only the first `done` disk operations are done. They must be
-    /// the expected contents after some step: not before the last step acknowledged as durable by then, and not after
-    /// the last step begun by then.
+    /// Checks `found`, the contents of the store after a power loss that follows the first `done` disk operations. They
+    /// must be the expected contents after one of the steps: at the earliest the last step that was acknowledged as durable
+    /// before the power loss, at the latest the last step that had begun.
     fn check(&self, done: usize, found: &PairModel<u64>) -> Result<(), String> {
         let acknowledged = self.durable.iter().take_while(|durable| durable.0 <= done).last();
         let least = acknowledged.map_or(0, |durable| durable.1);

@@ -75,8 +75,8 @@ struct Outcomes {
     candidates: Vec<usize>,
     none: usize,
     wrong: Vec<String>,
-    /// One item for each image of a power loss after the last operation: the index of the candidate that the store
-    /// has, or `None` if there is no store.
+    /// One item for each disk image of a power loss after the last operation: the index of the candidate (a set of
+    /// fingerprints that the store may have) that was found in the store, or `None` if there is no store.
     at_end: Vec<Option<usize>>,
 }
 

@@ -47,8 +47,8 @@ fn check<F: Fingerprint>(snapshot: &Snapshot<F>, model: &PairModel<F>, distance:
 }
 
 /// Writes a store with segments of one to thousands of pairs, and checks its queries. Each segment has new
-/// fingerprints, some of them near older fingerprints, and fingerprints of older segments with the same or other ids.
-/// Each segment also deletes older pairs, some of which are inserted again.
+/// fingerprints, some of which are near older ones. It also repeats fingerprints of older segments, with the same ids or
+/// with other ids, and deletes older pairs, some of which are inserted again.
 fn many_segments<F: Fingerprint>(distance: u32, codec: Codec, plan: PlanChoice) {
     let disk = SimulatedDisk::default();
     let options = StoreOptions {

@@ -1,5 +1,5 @@
-//! Tests of a program that opens a store many times, each time for a few writes. The last of these calls must cost no
-//! more than the first ones.
+//! Tests of a program that opens a store many times, each time for a few writes. Opening the store, writing and closing
+//! it must cost no more the last time than the first times.
 
 use std::path::Path;
 

@@ -15,10 +15,11 @@ use crate::support::disk::{Failure, Fault, OperationFilter, SimulatedDisk, Survi
 /// have the keys that [`METADATA_KEY`] and [`NOTE_KEY`] describe; their value is the metadata value or the note.
 type ContentModel = BTreeMap<(u64, u64), Vec<u8>>;
 
-/// In a [`ContentModel`], the first number of the key of a metadata value. The second number tells the metadata keys
-/// apart.
+/// Marks metadata in a [`ContentModel`], whose keys are pairs of numbers. The key of a metadata value consists of this
+/// number and a number for the metadata key.
 const METADATA_KEY: u64 = u64::MAX;
-/// In a [`ContentModel`], the first number of the key of a note. The second number is the id of the note's document.
+/// Marks notes in a [`ContentModel`], whose keys are pairs of numbers. The key of a note consists of this number and the
+/// id of the note's document.
 const NOTE_KEY: u64 = u64::MAX - 1;
 
 const SALVAGED: &str = "rescued";
@@ -194,7 +195,8 @@ impl StoreChange {
 }
 
 /// Checks the stores on a disk after an interrupted change. The store must have the contents `before` or `after[0]`; the
-/// salvaged store must not exist, or have the contents `after[1]`. If the change is `done`, only `after` is right.
+/// salvaged store must not exist, or have the contents `after[1]`. If `done`, the change is complete, and both stores must
+/// be as in `after`.
 fn judge(
     disk: &SimulatedDisk,
     before: &ContentModel,
@@ -321,8 +323,8 @@ fn any_operation_fails() {
     assert!(failed > 1000);
 }
 
-/// Segments and logs share their file numbers. So if a build replaces a store, the number of its segment is higher
-/// than the numbers of all logs in the folder, even of a log that the manifest does not list.
+/// Segments and logs take their file numbers from one sequence. So if a build replaces a store, the number of its segment
+/// is higher than the numbers of all logs in the folder, even of a log that the manifest does not list.
 #[test]
 fn a_new_segment_has_the_number_of_no_log() {
     let (disk, _) = live();

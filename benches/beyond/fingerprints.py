@@ -78,7 +78,7 @@ def read_results():
 
 
 def write_results(rows):
-    """Writes the rows to fingerprints.tsv in order of count and budget, and returns them in this order."""
+    """Writes the rows to fingerprints.tsv in order of count and memory budget, and returns them in this order."""
     order = sorted(rows.values(), key=lambda row: (int(row["count"]), row["budget"] != "all", row["budget"]))
     lines = ["\t".join(COLUMNS), *("\t".join(str(row[name]) for name in COLUMNS) for row in order)]
     RESULTS.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -86,7 +86,10 @@ def write_results(rows):
 
 
 def draw_plot(rows, target):
-    """Draws two charts against the number of fingerprints: time, and bytes read and written. Joins in memory and in parts are two lines."""
+    """Draws two charts against the number of fingerprints: time, and bytes read and written.
+
+    Each chart has one line for runs in memory, and one for runs in parts on disk.
+    """
     series = {}
     for row in rows:
         name = "in parts" if int(row["disk"]) else "in memory"

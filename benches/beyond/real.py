@@ -63,7 +63,10 @@ def edit_text(text, others, max_share, random_source):
 
 
 def write_fingerprints(simstore, originals, count, max_share, seed, path):
-    """Writes the fingerprints of `count` texts. The first `len(originals)` texts are random originals, the others edited copies."""
+    """Writes the fingerprints of `count` texts. The first `len(originals)` texts are random originals, the others edited copies.
+
+    In a copy, up to `max_share` of the text is replaced.
+    """
     process = subprocess.Popen(
         [simstore, "fingerprint", "-", "--quiet", "--format", "jsonl"],
         stdin=subprocess.PIPE,

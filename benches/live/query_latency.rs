@@ -17,8 +17,8 @@ const IDLE_SECONDS: f64 = 4.0;
 /// Duration of the measurement of the maximum insert rate, in seconds.
 const TOP_RATE_SECONDS: f64 = 5.0;
 
-/// Inserts new fingerprints until `is_done` returns `true`. `rate` is in inserts per second; `None` means full speed.
-/// The first fingerprint has the index and id `first`. Returns the number of inserts.
+/// Inserts new fingerprints with the ids `first`, `first + 1` and so on, until `is_done` returns `true`. `rate` is in
+/// inserts per second; `None` means full speed. Returns the number of inserts.
 fn insert_until(
     store: &Store<u64>,
     first: u64,
@@ -78,7 +78,7 @@ fn print_header(count: u64) {
 }
 
 /// Measures queries without concurrent writes, in three states of a store. First it has one segment. Then five smaller
-/// segments are added, with sizes that flushes and merges would leave. Then the memtable gets fingerprints too.
+/// segments are added, with typical sizes after flushes and merges. Then the memtable gets fingerprints too.
 pub(crate) fn measure_segments(count: u64) -> Result<()> {
     print_header(count);
     for codec in both_codecs() {

@@ -122,7 +122,10 @@ class Bench:
         return row | score.as_dict()
 
     def write_wrongly_removed(self, name, kept):
-        """Writes the original ids of the wrongly removed documents to a file."""
+        """Writes a file with the ids of the documents that the tool `name` wrongly removed. `kept` has the documents that it kept.
+
+        The ids are those of the input files, if they are known.
+        """
         wrong = self.truth.wrongly_removed(set(range(self.truth.count)) - kept)
         names = None
         if self.ids:

@@ -166,7 +166,7 @@ def read_lines(path):
 
 
 def copy_corpus(setup, data, corpus, ids, text_field, id_field, plain_words):
-    """Copies the input files to one corpus. Returns the counts of the copy.
+    """Copies the input files to one corpus. Returns the counts that documents.py prints, such as the number of documents.
 
     Runs documents.py in the Python environment of the tools, which can read Parquet.
     """

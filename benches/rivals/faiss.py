@@ -5,9 +5,10 @@
     cargo run --release -p simstore-rivals -- --count 1000000 --write-data data
     venv/bin/python benches/rivals/faiss.py data --count 1000000
 
-Indexes: flat (scans all fingerprints), hash-BITS (IndexBinaryHash: one table with the first BITS bits as keys, up to
-k of them flipped in a query) and multihash-N (IndexBinaryMultiHash: N tables with blocks of 64 / N bits as keys, up to
-k / N of them flipped). All are exact: if at most k bits differ, at most k / N bits differ in one of the N blocks.
+Indexes, for queries within k bits: flat (scans all fingerprints), hash-BITS (IndexBinaryHash: one table with the first
+BITS bits as keys, up to k of them flipped in a query) and multihash-N (IndexBinaryMultiHash: N tables with blocks of
+64 / N bits as keys, up to k / N of them flipped). All are exact: if at most k bits differ, at most k / N bits differ in
+one of the N blocks.
 
 The mean is the time of one call with all queries on one thread, divided by their number. p50 and p99 are of calls with
 one query each, including the overhead of Python. The batch is one call on all cores. Each index is measured in a
@@ -37,7 +38,7 @@ CHUNK_FINGERPRINTS = 1 << 20
 
 
 def make_index(name, distance):
-    """Returns the empty index for a name."""
+    """Returns an empty FAISS index. `name` is flat, hash-BITS or multihash-N."""
     kind, _, number = name.partition("-")
     if kind == "flat":
         return faiss.IndexBinaryFlat(64)

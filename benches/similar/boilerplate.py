@@ -71,7 +71,7 @@ class MainText(html.parser.HTMLParser):
 
 
 def removed_ids(program, documents, threshold, *options):
-    """Runs `simstore dedup`. Returns the ids of the removed documents, and the entry `boilerplate` of the JSON summary or None."""
+    """Runs `simstore dedup`. Returns the ids of the removed documents, and the entry `boilerplate` of the JSON summary, if it has one."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "pages.jsonl")
         path.write_text("\n".join(json.dumps({"id": key, "text": text}) for key, text in documents))
@@ -83,7 +83,7 @@ def removed_ids(program, documents, threshold, *options):
 
 
 def distinct_word_counts(program, texts, profile):
-    """Returns the number of distinct words of each text, with the words of the profile."""
+    """Returns the number of distinct words of each text. The profile says how simstore splits texts into words."""
     counts = []
     for _, text in texts:
         command = [program, "fingerprint", "-", "--format", "text", "--json", "--profile", profile]
@@ -93,7 +93,10 @@ def distinct_word_counts(program, texts, profile):
 
 
 def read_pages(folder, attribute, values):
-    """Returns up to MAX_PAGES pages of a folder as (path, HTML, main text). `attribute` and `values` are those of MainText."""
+    """Returns up to MAX_PAGES pages of a folder as (path, HTML, main text).
+
+    `attribute` and `values` mark the main text; they are the arguments of `MainText`.
+    """
     pages = []
     for path in sorted(Path(folder).rglob("*.html")):
         page = path.read_text(errors="replace")

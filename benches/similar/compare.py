@@ -118,7 +118,10 @@ def median_figures(command, runs):
 
 
 def read_columns(path, header=False, columns=None):
-    """Returns the first `columns` fields of each line of a tab-separated file, or all fields if `columns` is None."""
+    """Returns the first `columns` fields of each line of a tab-separated file, or all fields if `columns` is None.
+
+    `header` says whether the file begins with a header line, which is skipped.
+    """
     with open(path, encoding="utf-8") as lines:
         if header:
             next(lines)
@@ -126,7 +129,7 @@ def read_columns(path, header=False, columns=None):
 
 
 def write_union(sources, path):
-    """Writes all corpora to one file. Each id gets the corpus as a prefix, because corpora share ids."""
+    """Writes all corpora to one file. Each id gets the name of its corpus as a prefix, because two corpora can have the same ids."""
     with gzip.open(path, "wt", encoding="utf-8", compresslevel=6) as file:
         for name, source in sources:
             with gzip.open(source, "rt", encoding="utf-8") as lines:

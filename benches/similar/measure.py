@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures a command: wall-clock seconds, CPU seconds, peak memory, peak disk usage, and bytes read and written.
 
-The figures cover all processes of the command. A small separate process starts the command, because the kernel counts the memory of
-the parent process for a process that it starts.
+The figures cover all processes of the command. A small separate process starts the command, because the kernel counts the memory of a
+parent process in the peak memory of its child.
 """
 
 import json

@@ -135,7 +135,7 @@ def split_into_words(words):
 
 
 def replace_words(words, share, replacements, random_source):
-    """Returns the tokens after each word was replaced, with probability `share`, by a random word of `replacements`."""
+    """Replaces each word, with probability `share`, by a random word of `replacements`. Returns the new tokens."""
     new = []
     for unit in split_into_words(words):
         new += random_source.choice(replacements) if random_source.random() < share else unit

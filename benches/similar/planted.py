@@ -5,8 +5,8 @@
     target/similar/venv/bin/python benches/similar/planted.py --documents 10M --memory 4GiB --rivals rensa-texts
 
 The documents are from `benches/synth`, which records the similarity of each copy to its original. The output also has the peak size of the
-temporary files, and the 95% Wilson interval of the recall. Copies below the threshold must not be found. `--rivals` needs the environment
-of run.sh; if such a tool fails, for example because memory is exhausted, the output says that it failed.
+temporary files, and the 95% Wilson interval of the recall. Copies below the threshold must not be found. `--rivals` also measures other
+tools, and needs the environment of run.sh. If one of these tools fails, for example because memory is exhausted, the output says so.
 """
 
 import argparse
@@ -48,7 +48,10 @@ def similarity_bins(threshold):
 
 
 def find_planted_pairs(path, copies, header):
-    """Reads the pairs of ids that a tool found. Returns the set of pairs that are in `copies`, and the number of all pairs."""
+    """Reads the pairs of ids that a tool found. Returns the set of pairs that are in `copies`, and the number of all pairs.
+
+    `header` says whether the file begins with a header line.
+    """
     found, total = set(), 0
     with open(path, encoding="utf-8") as lines:
         if header:

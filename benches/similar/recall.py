@@ -32,7 +32,7 @@ def binomial_cdf(bits, p, distance):
 
 
 def recall(similarity, band_count, distance):
-    """Returns the probability that a pair of this similarity is found, by the formula.
+    """Returns the probability that a pair of this similarity is found, computed from the binomial distribution of differing bits.
 
     A pair is found if at least one of `band_count` bands differs in at most `distance` bits, and the whole signature in at most
     MAX_SIGNATURE_DISTANCE bits. The distance 3 selects another search, by the simhash fingerprint alone.
@@ -82,9 +82,9 @@ def simhash(members):
 
 
 def measured_recall(similarity, random):
-    """Measures the recall of pairs of random sets. Returns their exact similarity, and a list: the recall with each entry of SETTINGS.
+    """Measures how often pairs of random sets with a similarity near `similarity` are found.
 
-    The exact similarity is near `similarity`.
+    Returns the exact similarity of each pair, and the share of pairs found for each entry (number of bands, distance) of SETTINGS.
     """
     shared = round(2 * similarity / (1 + similarity) * SET_SIZE)
     counts = [0] * len(SETTINGS)

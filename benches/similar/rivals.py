@@ -25,7 +25,7 @@ WORD = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+")
 
 
 def read_shingles(path):
-    """Yields (id, shingles) of a file of `simstore-similar --shingles`."""
+    """Yields (id, shingles) of each document in a file that `simstore-similar --shingles` has written."""
     with open(path, encoding="utf-8") as lines:
         for line in lines:
             document = json.loads(line)
@@ -145,7 +145,7 @@ def datasketch_kept(path, similarity):
 
 @contextlib.contextmanager
 def run_text_dedup(path, module, *arguments):
-    """Runs a module of text-dedup on a corpus. The value of the `with` statement is the path of the module's output folder."""
+    """Context manager that runs a module of text-dedup on a corpus. Its value is the path of the module's output folder."""
     with tempfile.TemporaryDirectory() as folder:
         # The loader of text-dedup chooses the format by the file name.
         corpus, output = os.path.join(folder, "corpus.jsonl"), os.path.join(folder, "output")
@@ -160,7 +160,7 @@ def run_text_dedup(path, module, *arguments):
 
 
 def text_dedup_clusters(path, module, *arguments):
-    """Returns the clusters of two or more ids that a module of text-dedup finds in a file of `simstore-similar --shingles`.
+    """Returns the clusters of two or more ids that a module of text-dedup finds in a file written by `simstore-similar --shingles`.
 
     In this file, each word of a text is the hash of a shingle. The option `--ngram 1` makes text-dedup use the words as they are.
     """

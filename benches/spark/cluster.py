@@ -90,7 +90,7 @@ class UsageMonitor(threading.Thread):
 class Cluster:
     """A Spark cluster on this machine. Each executor is a process with one core.
 
-    Its folder has an event log, and is removed at the end.
+    Spark writes an event log to a temporary folder, which is removed at the end of the `with` block.
 
     ::
 

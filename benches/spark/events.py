@@ -82,7 +82,7 @@ class Stage:
 
 
 class Group:
-    """The jobs of a group and their stages. `start` and `end` are in milliseconds since 1970."""
+    """A Spark job group: its jobs and their stages. `start` and `end` are in milliseconds since 1970."""
 
     def __init__(self, name):
         self.name = name

@@ -32,7 +32,7 @@ def flip_bits(fingerprints, flips, random):
 
 
 def generate(shape, count, seed=16):
-    """Returns `count` fingerprints as u64, in random order."""
+    """Returns `count` fingerprints as u64, in random order. `shape` is "random", "mixed" or "clustered"."""
     random = np.random.default_rng(seed)
     if shape == "random":
         return random.integers(0, 1 << 64, count, dtype=np.uint64)

@@ -11,10 +11,10 @@ near_pairs splits a set into parts, once for each of four tables, and joins each
 some bits. One part of a large set fits on this machine, so `--measure` generates the random fingerprints of one part and joins them. The
 rate of the join is thus measured at the real size, not extrapolated from smaller sets.
 
-The cost of all stages except the join is linear in the rows. The stage `joined` has a linear cost too, besides its native join: so measure
-the native join also at the size of LOG, for example with `--measure 50M:16`. The time of a stage is the run time of its tasks, which is
-correct if nothing else runs on the machine. `--processor` gives the CPU seconds that join.py prints; they are divided among the stages in
-proportion to their run times.
+The cost of each stage is linear in the rows, except that of the native join in the stage `joined`. In the cost of this stage in LOG, the
+plan replaces the join at the size of LOG by the join at the planned size. So measure the join also at the size of LOG, for example with
+`--measure 50M:16`. The time of a stage is the run time of its tasks, which is correct if nothing else runs on the machine. `--processor`
+gives the CPU seconds that join.py prints; they are divided among the stages in proportion to their run times.
 """
 
 import argparse
@@ -51,7 +51,7 @@ class StageRates:
 
 
 def read_rates():
-    """Returns {(kind, name): values} from plan.tsv."""
+    """Reads the measured rates from plan.tsv. Returns {(kind, name): values}. A comment at RATES_PATH describes the kinds."""
     rows = [line.split("\t") for line in RATES_PATH.read_text(encoding="utf-8").splitlines()] if RATES_PATH.exists() else []
     return {(kind, name): [float(value) for value in values] for kind, name, *values in rows}
 
@@ -64,9 +64,10 @@ def add_rates(new_rates):
 
 
 def store_log_rates(log, rows, processor):
-    """Reads the rates of the stages of `near_pairs` from an event log, and stores the rates in plan.tsv.
+    """Reads the costs of the stages of `near_pairs` from an event log, and stores them in plan.tsv as rates for each input row.
 
-    The log can have other stages. The stages of `near_pairs` are those with an operator that passes Arrow batches to Python.
+    `rows` is the number of input rows of the run, and `processor` its CPU seconds, or None. The log can have other stages. The stages of
+    `near_pairs` are those with an operator that passes Arrow batches to Python.
     """
     stages = events.read_groups(log)["join"].stages
     python_stages = [stage for stage in stages if "InArrow" in stage.name]
@@ -97,9 +98,9 @@ INPUT_RATE, INPUT_ROW_BYTES = 0.5 * GB, 16  # bytes a second from object storage
 
 
 def choose_parts(count, executors):
-    """Returns the number of parts that `simstore.spark.choose_parts` chooses.
+    """Returns the number of parts into which near_pairs splits each of its four tables, as `simstore.spark.choose_parts` chooses it.
 
-    A part fits in half the memory of a task, and the parts of all tables are at least two for each core.
+    A part fits in half the memory of a task. All tables together have at least two parts for each core.
     """
     parts = 1
     while parts < 4096 and (count * 32 / parts > PYTHON_MEMORY / EXECUTOR_CORES / 2 or 4 * parts < 2 * EXECUTOR_CORES * executors):
@@ -110,7 +111,8 @@ def choose_parts(count, executors):
 def nearest_join_rate(rates, count, parts):
     """Returns the cost of the join per fingerprint, in microseconds of one core.
 
-    The cost is a measured rate: the one whose numbers of fingerprints and parts are nearest to `count` and `parts`.
+    `rates` has costs that were measured for several numbers of fingerprints and parts. The result is the one for the numbers nearest to
+    `count` and `parts`.
     """
     sizes = {tuple(map(inputs.parse_number, name.split(":"))): values[0] for (kind, name), values in rates.items() if kind == "join"}
     if not sizes:
@@ -177,9 +179,10 @@ def print_plan(count, executor_counts):
 
 
 def random_part(parts, table, count, seed=16):
-    """Returns `count` random fingerprints that all belong to the first part of a table.
+    """Returns `count` random fingerprints that all belong to the first part of a table, so that they are equal in some bits.
 
-    The result is an Arrow array with one binary value, in which each fingerprint has 8 bytes.
+    `parts` is the `simstore.JoinParts` that splits each table of the join into parts; `table` is the index of the table. The result is an
+    Arrow array with one binary value, in which each fingerprint has 8 bytes.
     """
     import pyarrow
 
@@ -202,9 +205,10 @@ def read_memory(name):
 
 
 def join_part(parts, table, count):
-    """Joins the fingerprints of `random_part`. Returns (CPU seconds a million fingerprints, bytes of memory a fingerprint, pairs).
+    """Finds the near pairs among `count` random fingerprints in one part of the table with index `table`, of `parts` parts.
 
-    The caller runs this in a separate process, so that the peak memory is that of the join.
+    Returns (CPU seconds a million fingerprints, bytes of memory a fingerprint, number of pairs). The caller runs this in a separate
+    process, so that the peak memory is that of the join.
     """
     import pyarrow
 

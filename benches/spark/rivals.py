@@ -9,8 +9,8 @@
 - `near` finds all pairs of rows whose fingerprints are within the distance, in folders of `inputs.py`.
 - `documents` makes FOLDER for `similar`: the texts with their shingles, and all similar pairs. SHINGLES.jsonl and PAIRS.tsv are from
   `simstore-similar --similarity 0.8 --shingles SHINGLES.jsonl --pairs PAIRS.tsv` (`benches/similar`).
-- `similar` finds all similar pairs of documents. All tools get the same sets of shingles, but simstore gets the texts: its time includes
-  making and hashing the shingles.
+- `similar` finds all similar pairs of documents. The other tools get sets of shingles. simstore gets the texts and makes the same shingles
+  itself, so its time includes making and hashing the shingles.
 
 Each run is a separate process with its own Spark: two executors with one core each, and default settings. The time is from reading the
 input to writing the pairs as Parquet, without the start of Spark; for tools without Spark, it is in brackets. CPU seconds are of all

@@ -8,7 +8,7 @@ use simstore_io::result_table::{self, Cell, Column, ColumnKind, ResultTableWrite
 use crate::command_error::{CommandError, CommandResult};
 use crate::output;
 
-/// Columns of the table. In column `line`, 0 means the whole file.
+/// Columns of the table of malformed documents. In column `line`, 0 means the whole file.
 const COLUMNS: [Column; 3] =
     [("file", ColumnKind::Text), ("line", ColumnKind::Count), ("reason", ColumnKind::Text)];
 
@@ -16,12 +16,12 @@ const COLUMNS: [Column; 3] =
 #[derive(Debug)]
 pub(crate) struct MalformedList {
     table: ResultTableWriter,
-    /// The error of the first row that could not be written, or `Ok`. Rows after an error are dropped.
+    /// Error of the first row that could not be written; `Ok` if all rows were written. Rows after an error are dropped.
     write_result: Result<(), Error>,
 }
 
 impl MalformedList {
-    /// Creates the table. The extension of `path` sets the format; `-` is standard output.
+    /// Creates a table without rows. The extension of `path` sets the file format; the path `-` is standard output.
     pub(crate) fn create(path: &Path) -> CommandResult<MalformedList> {
         result_table::check_name(path).map_err(CommandError::usage)?;
         Ok(MalformedList {
@@ -40,7 +40,7 @@ impl MalformedList {
         }
     }
 
-    /// Completes the table and renames the temporary file to its final name.
+    /// Completes the table, and renames its temporary file to its final name.
     pub(crate) fn finish(self) -> CommandResult {
         self.write_result?;
         Ok(self.table.complete()?.publish()?)

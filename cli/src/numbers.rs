@@ -31,8 +31,8 @@ pub(crate) fn format_duration(nanoseconds: f64) -> String {
     format!("{value:.1} {unit}")
 }
 
-/// Formats a number of any magnitude briefly: with an exponent below 0.1, with one decimal from 0.1 to 10, as an integer from
-/// 10.
+/// Formats a number of any magnitude briefly: a number below 0.1 with an exponent, a number from 0.1 to below 10 with one
+/// decimal, and a larger number as an integer.
 pub(crate) fn format_short(value: f64) -> String {
     match value {
         v if v >= 1000.0 => format_count(v.round() as u64),

@@ -69,7 +69,7 @@ impl ProfileArgs {
         self.name.as_deref().or(self.preset.map(Preset::name))
     }
 
-    /// Whether the user has given any option for the profile or for the files that it needs.
+    /// Whether the user has given at least one of the options in [`ProfileArgs`].
     pub(crate) fn is_requested(&self) -> bool {
         let ResourceArgs { dictionary, idf, stop_words } = &self.resources;
         self.name().is_some() || [dictionary, idf, stop_words].iter().any(|file| file.is_some())

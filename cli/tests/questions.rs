@@ -6,9 +6,10 @@ use crate::TestFolder;
 
 /// Expected result of a run with options that select or change the criterion.
 enum ExpectedOutcome {
-    /// The summary has this criterion. There is no warning, because the criterion was requested or is the default.
+    /// The run prints no warning, because the criterion was requested or is the default. Its summary names this
+    /// criterion.
     Accepted(&'static str),
-    /// The summary has this criterion (first value). A warning (second value) names the option that changed
+    /// The summary names this criterion (first value). A warning (second value) names the option that changed
     /// the criterion or has no effect.
     Warned(&'static str, &'static str),
     /// The run fails with exit code 2 and this message.

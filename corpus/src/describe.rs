@@ -173,19 +173,21 @@ pub struct TableDescription {
     /// [`Table::differing_bits`]; `None` if not computed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub histogram: Option<Vec<u64>>,
-    /// Number of fingerprints that each symbol codes, as counted by [`count_symbols`]; `None` if not computed.
+    /// Number of fingerprints that each symbol of the Huffman code codes, as counted by [`count_symbols`]; `None` if not
+    /// computed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub symbols: Option<Vec<SymbolCount>>,
 }
 
-/// A symbol, and the number of fingerprints that it codes in the blocks of a table. [`Coding`] explains the fields of a
-/// symbol.
+/// A symbol of a table's Huffman code, and the number of fingerprints that it codes in the table's blocks. [`Coding`] explains
+/// the fields of a symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct SymbolCount {
-    /// Position of the coded bit, as in [`Coding::h`].
+    /// Position of the first bit that differs from an earlier fingerprint, or top bit of the numeric difference (the *coded
+    /// bit*). It has the value 2^h. See [`Coding::h`].
     pub h: u32,
-    /// Number of differing bits below the coded bit, if the position of each is stored. `None` if all bits below the coded
-    /// bit are stored as they are. See [`Coding::differing`].
+    /// Number of differing bits below bit [`h`](Self::h), if the position of each is stored. `None` if all bits below bit `h`
+    /// are stored as they are. See [`Coding::differing`].
     pub differing: Option<u32>,
     /// Whether each of the fingerprints is coded relative to a fingerprint before its predecessor, not relative to the
     /// predecessor itself. See [`Coding::back`].

@@ -23,7 +23,7 @@ pub enum Diagnostic<'a> {
     Read(ReadDiagnostic, u64),
     /// An output file of an interrupted run was complete, so it has been renamed to its final name.
     CompletedOutput(&'a Path),
-    /// Parts of the inputs of a resumable run were reused or processed.
+    /// Numbers of parts that a resumable run reused and processed. A part is an input file, or a section of a large file.
     Parts {
         /// Number of parts whose results from earlier runs were reused.
         reused: u64,

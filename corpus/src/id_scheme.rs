@@ -22,7 +22,7 @@ pub(crate) const NO_FREE_ID: &str = "the greatest id, 2^64 - 1, is in use, so a 
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IdScheme {
-    /// The store is empty, so the next document decides.
+    /// The store is empty. Its first document will decide whether documents have numbers or names.
     #[default]
     Undecided,
     /// Document ids are numbers. Documents have no names.

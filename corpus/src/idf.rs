@@ -34,7 +34,7 @@ pub struct IdfOptions {
     pub memory: Option<u64>,
     /// Folder for temporary files. The default is the system's folder for temporary files.
     pub temporary: Option<PathBuf>,
-    /// Lists the temporary files as long as they exist, so that an interrupted program can remove them.
+    /// List to which temporary files are added as long as they exist, so that an interrupted program can remove them.
     pub unfinished: UnfinishedOutputs,
 }
 

@@ -21,8 +21,8 @@ use simstore_io::Document;
 
 /// Number of histogram bins from similarity 0 to similarity 1, so the width of a bin is 0.05.
 const BINS_PER_UNIT: f64 = 20.0;
-/// The histogram starts this far below the requested threshold, in the bin that contains this similarity. It starts
-/// in a higher bin if the recall is not possible there.
+/// The lowest bin of the histogram is the one that contains the requested threshold minus this value. If pairs of so
+/// low a similarity cannot be found with the requested recall, the histogram starts at a higher bin.
 const RANGE_BELOW: f64 = 0.3;
 /// Maximum number of pairs in a sample. Both texts of each pair stay in memory.
 const MAX_PAIRS: usize = 10_000;
@@ -107,9 +107,9 @@ pub fn sample_pairs(
     sample_results(results, threshold, lowest, count, observer)
 }
 
-/// Returns the lower bound of the lowest bin: the least bound that is not below the bin of the threshold minus
-/// [`RANGE_BELOW`], and at which a search can reach the recall. If no bound below the threshold can, returns the
-/// threshold.
+/// Returns the lower bound of the lowest bin of the histogram. The lowest bin is the one that contains `threshold`
+/// minus [`RANGE_BELOW`]; or if a search with its lower bound cannot reach the recall, the next higher bin for which
+/// it can. Returns the threshold if there is no such bin below it.
 fn lowest_similarity(threshold: f64, recall: f64) -> Result<f64> {
     // Fails if even the threshold does not allow the recall.
     band_search_plan::plan_band_search(threshold, recall, 0)?;

@@ -154,8 +154,8 @@ pub(crate) fn open_store(path: &Path, width: Width, options: &StoreOptions) -> R
     )
 }
 
-/// Opens a store for reading only. Warns if the end of its log is torn, because inputs are not compared with
-/// documents whose writes were lost.
+/// Opens a store for reading only. Warns if the end of its log is torn: inputs are then not compared with the
+/// documents that were lost there.
 fn open_read_only(path: &Path, width: Width, observer: &dyn Observer) -> Result<AnySnapshot> {
     let open = || Snapshot::open_retrying(path);
     let store: AnySnapshot = AnyWidth::with_bits(width.bits(), open, || Snapshot::open_retrying(path))?;

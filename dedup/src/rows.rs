@@ -10,11 +10,11 @@ use simstore_text::{BANDS, Signature};
 
 use simstore_corpus::spill::FixedSize;
 
-/// Two unique documents that may be near each other: (worse, better). The better one is preferred and has the
+/// Two unique documents that may be near each other: (less preferred, more preferred). The more preferred one has the
 /// smaller number.
 pub(crate) type Candidate = (u32, u32);
 
-/// Two unique documents that are near each other, and their score: (worse, better, score).
+/// Two unique documents that are near each other, and their score: (less preferred, more preferred, score).
 pub(crate) type ScoredPair = (u32, u32, PairScore);
 
 /// Assignment of a unique document to a representative: (document, its representative, score of the two).

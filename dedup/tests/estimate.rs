@@ -11,8 +11,8 @@ use simstore_io::DocumentOptions;
 
 use crate::{Random, TempFolder, gzip};
 
-/// Returns documents of a template of `words` words, as JSON lines. For the document with an index, `others` returns
-/// the replaced words: (position, new word).
+/// Returns documents as JSON lines. Each is the same text of `words` words, with some words replaced. `others` gets the
+/// index of a document, and returns its replaced words: (position, new word).
 fn crowd(
     documents: usize,
     words: usize,
@@ -104,8 +104,8 @@ fn crowds_just_below_the_threshold_take_little() {
     }
 }
 
-/// The estimated number of candidates is about the number of pairs that a run verifies, and the run reports little
-/// more progress than that.
+/// The estimated number of candidates is about the number of pairs that a run verifies. The number of candidates that
+/// the run shows as progress is not much larger.
 #[test]
 fn estimated_work_is_done_and_shown() {
     let folder = TempFolder::new();

@@ -11,8 +11,7 @@ use crate::beyond_memory::{DiagnosticRecorder, SMALL_MEMORY_BYTES};
 use crate::{Random, TempFolder};
 
 const DOCUMENTS: usize = 9000;
-/// Number of topics that several documents share. Few documents have a shared topic; each other document has a topic of
-/// its own.
+/// Number of shared topics. One document in 14 has a random shared topic; each other document has a topic of its own.
 const TOPICS: u64 = 200;
 
 /// Returns a random value of the field that the keep rule compares: a number, a number as text, a text, or no value.

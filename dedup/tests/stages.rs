@@ -47,7 +47,7 @@ fn stages(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Returns lines of JSON documents: unrelated texts, groups of similar texts, and a dense group.
+/// Returns lines of JSON documents: unrelated texts, small groups of similar texts, and many texts of one template.
 fn documents() -> String {
     let mut random = Random(7);
     let mut lines = String::new();

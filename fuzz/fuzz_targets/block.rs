@@ -1,4 +1,4 @@
-//! Fuzz target: reads a table with a valid header, whose only block has arbitrary bytes.
+//! Fuzz target: reads a table file that has a valid header and one block of arbitrary bytes.
 
 #![no_main]
 

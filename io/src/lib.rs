@@ -45,8 +45,9 @@
 //! # Errors
 //!
 //! One bad document does not end the iteration. A malformed document is an [`Error::BadInput`](simstore::Error::BadInput)
-//! with its path, its line, and a reason, and the next document follows. The same holds for a file that cannot be read,
-//! or not to its end, and for the rest of a damaged row group of Parquet. Any other error is the last item.
+//! with its path, its line, and a reason; then the iteration continues with the next document. A file that cannot be
+//! read to its end, and the rest of a damaged row group of Parquet, are one such error, too. Any other error is the last
+//! item.
 //!
 //! ```
 //! use simstore::Error;

@@ -31,7 +31,8 @@ pub enum ReadDiagnostic {
     DetectedDelimiter(char),
     /// The text was read in this encoding, which was guessed: the text is not UTF-8 and declares no encoding.
     DetectedEncoding(&'static str),
-    /// Removing tags and comments, as from HTML, removed more than half of the words of a document that is not HTML.
+    /// A document that is not HTML lost more than half of its words by cleaning, which removes text that looks like tags
+    /// and comments.
     MostWordsRemoved,
 }
 
@@ -67,7 +68,7 @@ impl ReadProgress {
         self.diagnostics().get(&ReadDiagnostic::DuplicatePath).copied().unwrap_or_default()
     }
 
-    /// Number of skipped files, links, pipes, and devices, without
+    /// Number of skipped files, links, pipes, and devices, not counting
     /// [duplicate paths](ReadProgress::duplicate_paths).
     pub fn skipped_files(&self) -> u64 {
         let is_file = |diagnostic: &ReadDiagnostic| {

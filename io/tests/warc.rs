@@ -191,7 +191,8 @@ fn malformed_records() {
     assert!(message.ends_with(" bytes, up to the end of the file"), "{message}");
 }
 
-/// In an archive with one gzip member for each record, a damaged member loses at most its own record and the next one.
+/// In an archive with one gzip member for each record, if one member is damaged, at most its record and the next one are
+/// lost.
 #[test]
 fn a_damaged_member_is_one_record() {
     let folder = TempFolder::new();

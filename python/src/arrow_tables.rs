@@ -23,7 +23,7 @@ use crate::documents::{
 
 /// Positions of the columns in the tables of a stream. A column in a nested struct has one index for each level.
 pub(crate) struct ColumnPaths {
-    /// Names and positions of the text columns.
+    /// For each text column, its name and its path of indices.
     texts: Vec<(String, Vec<usize>)>,
     id: Option<Vec<usize>>,
     extra: Option<(String, Vec<usize>)>,

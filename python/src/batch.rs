@@ -153,7 +153,7 @@ impl PyBatch {
         })
     }
 
-    /// Number of writes: calls of the methods of the batch so far.
+    /// Number of writes so far. Each call of a method that inserts, deletes or marks is one write.
     fn __len__(&self) -> usize {
         self.writes().as_ref().map_or(0, Vec::len)
     }

@@ -76,7 +76,7 @@ pub(crate) struct PyBuilder {
     /// The engine's builder; `None` once it has ended.
     builder: Exclusive<Option<BuilderState>>,
     profile: TextProfile,
-    /// The current call. The engine's progress callback, set at creation, forwards to it.
+    /// The newest call from Python. It receives the progress that the engine's builder reports.
     call: Arc<Mutex<Option<Arc<Call>>>>,
     path: PathBuf,
     width: Width,
@@ -256,8 +256,8 @@ impl PyBuilder {
     /// names : array_like of str or None, shape (n,), optional
     ///     The names of documents with numeric ids. Insert named documents by ascending id.
     /// texts : iterable of str or None
-    ///     Texts, as for `Profile.fingerprints`. Texts without a fingerprint are skipped with a warning. They
-    ///     still count for the positions that become numbers of documents with names (see `insert`).
+    ///     Texts, as for `Profile.fingerprints`. Texts without a fingerprint are skipped with a warning. If ids
+    ///     are names, the number of a document is its position (see `insert`), and skipped texts are counted too.
     /// progress : bool or callable, optional
     ///     True shows a bar of tqdm. A callable receives a `Progress` several times a second.
     #[pyo3(signature = (fingerprints=None, ids=None, names=None, *, texts=None, progress=None))]

@@ -320,7 +320,7 @@ fn run<T: Send>(
     })
 }
 
-/// A message to the calling thread.
+/// A message from the thread that does the work to the thread that called from Python.
 enum CallEvent {
     /// Python code that the work needs.
     RunPython(Box<dyn FnOnce(Python<'_>) + Send>),

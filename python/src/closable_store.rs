@@ -32,8 +32,8 @@ struct OpenState<T> {
     closed: Receiver<()>,
 }
 
-/// The store, shared by running calls. Rust drops fields in the order of declaration, so the channel disconnects
-/// after the store is dropped.
+/// The store, shared by running calls, and the sender of a channel that disconnects when the store has been
+/// dropped. Rust drops fields in the order of declaration, so the sender comes last.
 struct SharedStore<T> {
     store: T,
     _closed: Sender<()>,
@@ -73,8 +73,8 @@ impl<T: Send + Sync> ClosableStore<T> {
     }
 
     /// Like [`ClosableStore::acquire`], but also returns the store in a process that was forked after the store
-    /// was opened. It is for work that the engine itself refuses in such a process, and for work that waits for no
-    /// lock.
+    /// was opened. Safe only for work that the engine itself refuses in such a process, and for work that waits
+    /// for no lock, because a lock may be held forever by a thread that does not exist after the fork.
     pub(crate) fn acquire_in_any_process(&self) -> PyResult<StoreGuard<T>> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let guard =

@@ -14,8 +14,9 @@ use crate::binary_column::{BinaryColumn, cast_column, digest_column, unexpected_
 use crate::call;
 use crate::table::PyTable;
 
-/// Computes the stars of connected components, one component after the other. A star is a representative and sets
-/// that are similar to it. The rows of a component are its sets, the most preferred first, then its pairs.
+/// Computes the stars of connected components of similar feature sets, one component after the other. A star is a
+/// representative and sets that are similar to it. The rows of a component are its sets, the most preferred first,
+/// then its pairs of similar sets.
 #[pyclass(module = "simstore._simstore", name = "_ComponentStars")]
 pub(crate) struct PyStars(ComponentStars);
 
@@ -26,9 +27,9 @@ impl PyStars {
         PyStars(ComponentStars::new(most))
     }
 
-    /// Adds rows. `root` identifies the component of a row. The row of a set has its `digest`; `other` and
-    /// `similarity` are null. The row of a pair has the digests of two similar sets, `digest` and `other`, and
-    /// their `similarity`.
+    /// Adds rows. A row is a feature set or a pair of similar feature sets. `root` identifies its connected
+    /// component. The row of a set has the set's `digest`; `other` and `similarity` are null. The row of a pair
+    /// has the digests of both sets, `digest` and `other`, and their `similarity`.
     ///
     /// A component ends before the first row of another component. Returns the sets of ended components that are
     /// not representatives, with columns `digest`, `leader` (the representative of the set's star), `nearest` (the
@@ -65,7 +66,8 @@ impl PyStars {
         assignment_table(&assignments)
     }
 
-    /// Returns the sets of the last component that are not representatives, with the same columns as `push`.
+    /// Ends the last component. Returns a row for each of its sets that is not a representative, with the columns
+    /// that `push` returns.
     fn finish(&mut self, py: Python<'_>) -> PyResult<PyTable> {
         assignment_table(&call::detached(py, || Ok(self.0.finish()))?)
     }

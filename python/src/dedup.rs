@@ -450,7 +450,8 @@ fn parse_delimiter(delimiter: &str) -> PyResult<u8> {
     }
 }
 
-/// Sets the profiles in `options`. Each is a name or a `Profile`. Returns the resource files of all profiles.
+/// Sets the profiles in `options`. An argument is a profile's name or a Python `Profile`. Returns the resource
+/// files of all profiles.
 fn set_profiles(
     options: &mut ComparisonOptions,
     profile: Option<&Bound<'_, PyAny>>,

@@ -41,7 +41,7 @@ use crate::table::PyTable;
 /// Iteration yields the rows of ``clusters``. A result can be pickled.
 #[pyclass(frozen, module = "simstore", name = "Deduplication")]
 pub(crate) struct PyDeduplication {
-    /// The tables, or the reason why there are none.
+    /// The tables of clusters, pairs, kept documents and removed documents. If the run made no tables, the reason.
     results: Result<Results, String>,
     summary: Py<PySummary>,
     /// Whether each row is kept: a numpy array, made on first use.

@@ -16,7 +16,8 @@ use crate::texts::{is_missing, read_text};
 /// Reason why a document is malformed if its id is neither a text nor an unsigned integer.
 pub(crate) const INVALID_ID: &str = "its id is neither a text nor an integer from 0 to 2**64 - 1";
 
-/// Names of the fields of documents.
+/// Names of the fields (or columns) that have a document's text, its id, and the value that decides whether it is
+/// kept.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FieldNames {
     /// Fields that form the text, joined by newlines.

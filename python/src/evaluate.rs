@@ -20,7 +20,8 @@ use crate::number_arguments;
 use crate::profile::PyProfile;
 use crate::table::PyTable;
 
-/// The result of `evaluate`: near-duplicates found among labelled pairs at each distance.
+/// The result of `evaluate`: near-duplicates found among labelled pairs at each distance. A *random pair* is a
+/// pair of unrelated texts, drawn from the labelled pairs.
 ///
 /// Attributes
 /// ----------
@@ -159,7 +160,7 @@ impl PyEvaluation {
     }
 
     /// A dict of the recommended distance for each profile. The distance is None if F1 is below 0.8, or if there
-    /// are too few random pairs for a recommendation.
+    /// are too few random pairs (pairs of unrelated texts) for a recommendation.
     #[getter]
     fn recommended<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let recommended = PyDict::new(py);
@@ -270,8 +271,8 @@ pub(crate) fn _evaluation(json: &str) -> PyResult<PyEvaluation> {
 ///
 /// Recall at distance k is the share of positive pairs whose fingerprints differ in at most k bits. Precision is
 /// the share of positive pairs among all pairs within k in a corpus of ``documents`` documents. In this corpus,
-/// each document is in one labelled pair, and forms a random pair with every other document. F1 is the harmonic
-/// mean of recall and precision.
+/// each document forms a labelled pair with one document, and a random pair (a pair of unrelated texts) with each
+/// of the others. F1 is the harmonic mean of recall and precision.
 ///
 /// Parameters
 /// ----------

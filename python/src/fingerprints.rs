@@ -258,7 +258,7 @@ pub(crate) fn read_one(object: &Bound<'_, PyAny>, width: Width) -> PyResult<u128
     each_width!(width, type F => read_fingerprint::<F>(object).map(Fingerprint::to_u128))
 }
 
-/// Returns the width with this number of bits.
+/// Converts a number of bits to a [`Width`]. An unsupported number is an error.
 pub(crate) fn width_of(py: Python<'_>, bits: u32) -> PyResult<Width> {
     Width::from_bits(bits).map_err(|error| exception(py, error))
 }

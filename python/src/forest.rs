@@ -66,8 +66,8 @@ impl PyForest {
         self.width.bits()
     }
 
-    /// Connects the clusters of two fingerprints, for each element of two arrays. A fingerprint that is connected only with itself has a
-    /// cluster of one member.
+    /// Connects ``a[i]`` and ``b[i]`` for each i, and so merges their clusters. A fingerprint that is connected
+    /// only with itself has a cluster of one member.
     ///
     /// Parameters
     /// ----------

@@ -128,14 +128,14 @@ impl PyJoinParts {
         each_width!(&self.inner, parts => parts.part_count())
     }
 
-    /// Number of tables. Each fingerprint is sent to one place in each table.
+    /// Number of tables. Each fingerprint is in one part of each table.
     #[getter]
     fn tables(&self) -> usize {
         each_width!(&self.inner, parts => parts.table_count())
     }
 
-    /// Packs fingerprints by bucket. Repeated fingerprints are packed once. A hash of the fingerprint selects its
-    /// bucket, so equal fingerprints of all tasks are in the same bucket.
+    /// Groups fingerprints into buckets by a hash, and packs the distinct fingerprints of each bucket into one
+    /// value. Equal fingerprints of all tasks are in the same bucket.
     ///
     /// Parameters
     /// ----------
@@ -167,8 +167,9 @@ impl PyJoinParts {
         sent.finish()
     }
 
-    /// Packs all fingerprints by bucket, including repeated ones, with their positions. By the positions, a caller
-    /// can add other columns.
+    /// Groups fingerprints into buckets like `pack`, and packs the fingerprints of each bucket into one value, but
+    /// keeps repeated fingerprints. Also returns their positions, by which a caller can group other columns in the
+    /// same way.
     ///
     /// Parameters
     /// ----------
@@ -194,7 +195,8 @@ impl PyJoinParts {
         PyTable::from_columns(columns)
     }
 
-    /// Looks up fingerprints among the fingerprints of a bucket.
+    /// Looks up fingerprints among the fingerprints of a bucket, which are all fingerprints with the same value of
+    /// a hash.
     ///
     /// Parameters
     /// ----------
@@ -218,7 +220,8 @@ impl PyJoinParts {
         })
     }
 
-    /// Collapses equal fingerprints of a bucket, and packs each distinct fingerprint once for each table, by place.
+    /// Collapses equal fingerprints of a bucket, and packs each distinct fingerprint once for each table of the
+    /// join. The result has a row for each place, which is one part of one table.
     ///
     /// Parameters
     /// ----------
@@ -242,8 +245,8 @@ impl PyJoinParts {
         sent.finish()
     }
 
-    /// Yields the pairs of a place as they are found. All places together yield each pair once. A fingerprint that occurs several times is
-    /// also paired with itself.
+    /// Yields the near pairs of a place (one part of one table of the join) as they are found. All places together
+    /// yield each pair once. A fingerprint that occurs several times is also paired with itself.
     ///
     /// Parameters
     /// ----------
@@ -269,8 +272,8 @@ impl PyJoinParts {
         })
     }
 
-    /// Returns edges that connect the members of each cluster in a place. A cluster has one edge fewer than
-    /// members, however many pairs it has.
+    /// Returns edges that connect the members of each cluster in a place, which is one part of one table of the
+    /// join. A cluster has one edge fewer than members, however many pairs it has.
     ///
     /// Parameters
     /// ----------

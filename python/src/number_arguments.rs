@@ -35,7 +35,8 @@ pub(crate) fn read_bytes(argument: &str, object: &Bound<'_, PyAny>) -> PyResult<
     })
 }
 
-/// Defines functions that read an optional argument. The function has the name of the argument; None becomes `None`.
+/// Defines functions that read an optional argument. Each function has the name of its argument, and returns
+/// `None` for Python's None.
 macro_rules! optional {
     ($($name:ident: $kind:ty),*) => {$(
         pub(crate) fn $name(object: &Bound<'_, PyAny>) -> PyResult<Option<$kind>> {

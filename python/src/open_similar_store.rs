@@ -58,7 +58,7 @@ impl TextInput {
     }
 }
 
-/// Reads the ids or names of a request: a column, or a single one.
+/// Reads a Python argument: a column of ids, a column of names, a single id, or a single name.
 pub(crate) fn read_ids(ids: &Bound<'_, PyAny>) -> PyResult<DocumentIds> {
     let is_one = ids.is_instance_of::<PyString>() || !ids.hasattr("__iter__")?;
     if is_one { DocumentIds::read(list_of_one(ids)?.bind(ids.py())) } else { DocumentIds::read(ids) }

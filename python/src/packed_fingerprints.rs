@@ -54,9 +54,10 @@ pub(crate) fn edge_array<F: Fingerprint>(edges: &[(F, F)]) -> PyArrowArray {
 /// Maximum size of the values of an Arrow binary array: offsets have 32 bits.
 const BINARY_COLUMN_MAX_BYTES: usize = i32::MAX as usize;
 
-/// Builder of the Arrow table that a task sends to other tasks. `places` has the numbers of buckets, or of parts of
-/// the join's tables. For each number, the builder has the packed fingerprints, and the packed fingerprints that
-/// occur several times (`repeated`).
+/// Builder of the Arrow table that a task sends to other tasks, with one row for each receiving place. A place is
+/// a hash bucket or a part of a table of the join; column `place` has its number. `fingerprints` has the
+/// fingerprints sent to the place, packed into one value, and `repeated` has the fingerprints that occur several
+/// times.
 #[derive(Default)]
 pub(crate) struct PlaceTableBuilder {
     places: Vec<u32>,

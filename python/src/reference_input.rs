@@ -1,4 +1,5 @@
-//! The argument `against` of `dedup`: stores, or documents or fingerprints, which are added to a temporary store during the call.
+//! The argument `against` of `dedup`. It is either stores, or documents, or fingerprints. Documents and
+//! fingerprints are added to a temporary store during the call.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,7 +35,8 @@ pub(crate) enum ReferenceInput {
 }
 
 impl ReferenceInput {
-    /// Reads the argument. Paths name stores, unless all of them are other existing files or patterns: then they name files of documents.
+    /// Reads the argument `against` of `dedup`. Paths are taken for stores. But if all paths are patterns or
+    /// existing files that are no stores, they are taken for files of documents.
     pub(crate) fn read(
         object: Option<&Bound<'_, PyAny>>,
         names: &FieldNames,

@@ -41,7 +41,7 @@ pub(crate) struct Results {
     pub(crate) row_labels: RowLabels,
 }
 
-/// Whether each row of the source is kept, its cluster, and the largest clusters.
+/// For each row of the source, whether it is kept, and its cluster. Also the largest clusters of the run.
 #[derive(Debug)]
 pub(crate) struct RowLabels {
     pub(crate) is_kept: Vec<bool>,
@@ -163,8 +163,8 @@ impl OptionalColumns {
         }
     }
 
-    /// Returns the columns with their names. `places` are the names of the two columns with the FILE:LINE of
-    /// documents.
+    /// Returns the columns with their names. `places` are the names of the two columns that have the FILE:LINE of
+    /// the row's document and of the other document.
     fn columns(self, places: [&'static str; 2]) -> Vec<(&'static str, ArrayRef)> {
         let mut columns: Vec<(&str, ArrayRef)> = Vec::new();
         columns.extend(self.distance.map(|mut column| ("distance", Arc::new(column.finish()) as _)));

@@ -1,5 +1,5 @@
-//! Functions for cluster tasks that write or read a set of fingerprints in shards: its list of shards, and its
-//! directory.
+//! Functions for cluster tasks that write or read a set of fingerprints, split into shards: the file that lists
+//! its shards, and the directory that holds the file and the shards.
 
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ fn list_from_fields((run, bits, distance, profile, missing, shards): ShardListFi
     }
 }
 
-/// Reads and checks the list of a set's shards.
+/// Reads and checks a file that lists the shards of a set of fingerprints.
 #[pyfunction]
 pub(crate) fn _read_shard_list(py: Python<'_>, path: PathBuf) -> PyResult<ShardListFields> {
     let ShardList { run, bits, distance, profile, missing, shards } =
@@ -41,7 +41,8 @@ pub(crate) fn _read_shard_list(py: Python<'_>, path: PathBuf) -> PyResult<ShardL
     Ok((run, bits, distance, profile, missing, shards))
 }
 
-/// Writes the list of shards to the directory of a set, and removes files that the list does not name.
+/// Writes the list of the shards of a set of fingerprints to the directory that holds the shards. Removes files in
+/// the directory that the list does not name.
 #[pyfunction]
 pub(crate) fn _write_shard_list(py: Python<'_>, folder: PathBuf, list: ShardListFields) -> PyResult<()> {
     call::detached(py, move || list_from_fields(list).write(&folder))

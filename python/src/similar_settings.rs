@@ -32,7 +32,8 @@ pub(crate) fn check_has_fingerprints(snapshot: &AnySnapshot) -> Result<()> {
     if is_similar_store(snapshot)? { Err(refusal(snapshot.path(), QUERY_ADVICE)) } else { Ok(()) }
 }
 
-/// Returns the settings for a store. Missing arguments default to the settings of an existing store. Also returns the name of its profile.
+/// Returns the settings for a store, and the name of the store's profile. Missing arguments default to the
+/// settings of an existing store.
 pub(crate) fn resolve_settings(
     path: &Path,
     similar: Option<f64>,

@@ -52,7 +52,8 @@ fn signature_columns(signatures: &[Option<Signature>]) -> Vec<(&'static str, Arr
     ]
 }
 
-/// Returns the feature sets of texts: `digest` as in [`_minhash_bands`], and `members`, the hashes of the features in ascending order.
+/// Returns a table of the feature sets of texts. Column `digest` identifies the set, as in [`_minhash_bands`], and
+/// `members` has the hashes of its features, ascending.
 #[pyfunction]
 #[pyo3(signature = (texts, profile=None))]
 pub(crate) fn _feature_sets(
@@ -75,8 +76,9 @@ pub(crate) fn _feature_sets(
     PyTable::from_columns(columns)
 }
 
-/// Chooses the parameters of the search among `distinct` different sets: the number of bands to join, the maximum distance in one band, and
-/// the maximum distance in all bands together, in bits.
+/// Chooses the parameters of a search for similar pairs among `distinct` different feature sets: the number of
+/// MinHash bands to join, the maximum distance in one band, and the maximum distance in all bands together, in
+/// bits.
 #[pyfunction]
 pub(crate) fn _choose_bands(
     py: Python<'_>,
@@ -128,8 +130,10 @@ impl CandidateSide {
 /// The columns digest, features and sketches.
 type SignatureColumns<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
-/// Selects the candidate pairs among the pairs that the join of the band `sketch` found, with `digest_a` less than `digest_b`. The caller
-/// must pass a pair with equal bands in both orders. `chosen` is the result of [`_choose_bands`].
+/// Selects the candidate pairs of feature sets from the pairs that the join of one MinHash band found. `a` and `b`
+/// are the two sides of these pairs, `sketch` is the index of the band, and `chosen` is the result of
+/// [`_choose_bands`]. If both sets of a pair have the same value of the band, the caller must pass the pair in
+/// both orders. In the result, `digest_a` is less than `digest_b`.
 #[pyfunction]
 pub(crate) fn _candidates(
     py: Python<'_>,
@@ -158,7 +162,8 @@ pub(crate) fn _candidates(
     PyTable::from_columns(columns)
 }
 
-/// Returns the similarity of two sets in each row, or null if it is below the threshold.
+/// Returns for each row the Jaccard similarity of its two sets of feature hashes, or null if the similarity is
+/// below `similar`.
 #[pyfunction]
 pub(crate) fn _candidate_similarities(
     py: Python<'_>,

@@ -40,8 +40,9 @@ impl ProfileWithWidth {
 }
 
 impl TextProfile {
-    /// Makes the profile of a store. `given` is the caller's argument `profile`. If it is a `Profile`, it is used instead of the name,
-    /// since it has the files that the name refers to.
+    /// Makes the profile of a store. `name` is the profile's name that the store records, `given` the caller's
+    /// argument `profile`. A Python `Profile` in `given` takes precedence over `name`, because it already has the
+    /// files that a name may refer to.
     pub(crate) fn new(
         name: &str,
         width: Width,

@@ -86,7 +86,7 @@ impl WritableStore {
         Ok(self.opened.acquire(py)?.store.snapshot())
     }
 
-    /// Reads a document to insert.
+    /// Makes a document to insert from the arguments of a Python call.
     pub(crate) fn read_document<'py>(
         &self,
         py: Python<'py>,

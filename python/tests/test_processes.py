@@ -21,7 +21,7 @@ TEXTS = [f"to be or not to be, that is question {number}" for number in range(20
 
 
 def read_everything(snapshot, profile, values):
-    """Returns the results of all reads, to compare them between processes."""
+    """Calls all functions that read the snapshot or use the profile. Returns their results, to compare them between processes."""
     found = snapshot.query_many(values, 3)
     single = [len(snapshot.query(value, 3)) for value in values[:50].tolist()] if snapshot.bits == 64 else []
     rows = sum(len(table) for table in snapshot.iter_batches(100))

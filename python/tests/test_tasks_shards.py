@@ -66,7 +66,7 @@ def answer_rows(shard_list, path, query_values, distance=None, batch_queries=1 <
 
 
 def expected_answers(stored, query_values, distance, bits):
-    """Returns the rows of `answer_rows` by brute force."""
+    """Computes by brute force the rows that `answer_rows` should return."""
     query_values = sorted({fingerprint for fingerprint in query_values if fingerprint is not None})
     stored = [(fingerprint, id) for fingerprint, id in stored if fingerprint is not None]
     return sorted((query_values[at], *row) for at, *row in helpers.brute_force_matches(stored, query_values, distance, bits))

@@ -13,8 +13,9 @@ Setup, with Python 3.11 (Unicode 14):
         scripts/presets/yanyiwu.cpp -o yanyiwu
     export YANYIWU="$PWD/yanyiwu $PWD/package/submodules/cppjieba/dict"
 
-simhash 2.1.2 multiplies bytes by weights above 255, which numpy 2 refuses. seomoz/simhash-cpp and the class of the tutorials are not
-published as packages: this file implements their definitions. A test of the first preset compares with a value from the tool's own tests.
+simhash 2.1.2 multiplies bytes by weights above 255, which numpy 2 refuses. seomoz/simhash-cpp, and the class `simhash` of Python and Java
+tutorials (preset `string-hash-64`), are not published as packages: this file implements their definitions. The implementation of
+seomoz/simhash-cpp is checked against a value from its own tests.
 """
 
 import argparse

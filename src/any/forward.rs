@@ -1,7 +1,7 @@
-//! Macro that declares methods of stores, builders and snapshots of any width. Each method calls the method of the
-//! same name of the value for 64 or 128 bits inside.
+//! Macro that declares methods of stores, builders and snapshots of any width. Each method calls the method with
+//! the same name on the value inside, which is for fingerprints of 64 or 128 bits.
 
-/// Declares methods of an `AnyWidth`. Each method calls the method of the same name of the value inside. An
+/// Declares methods of an `AnyWidth`. Each method calls the method with the same name on the value inside. An
 /// argument that is written as `?name` is a fingerprint: the declared method takes it as a `u128`, and fails if it
 /// does not fit in the width. A function after `=>` converts the result.
 macro_rules! forward {

@@ -2,9 +2,11 @@
 //! other languages need this.
 //!
 //! The methods take and return fingerprints as `u128`. If a fingerprint does not fit in a store of 64 bits,
-//! they fail with [`Error::BadArgument`](crate::Error::BadArgument). Some operations of a store have no such
-//! method, and inner loops should not convert each fingerprint. For these, the macro
-//! [`each_width!`](crate::each_width) runs an expression on the `Store<u64>` or `Store<u128>` inside.
+//! they fail with [`Error::BadArgument`](crate::Error::BadArgument).
+//!
+//! The macro [`each_width!`](crate::each_width) runs an expression on the `Store<u64>` or `Store<u128>` inside. Use
+//! it for operations of a store without a method here, and in inner loops, where the conversion of each fingerprint
+//! would take too long.
 //!
 //! ```
 //! use simstore::any::{AnySnapshot, AnyStore};

@@ -40,8 +40,8 @@ const COMPARE_NS: f64 = 4.0;
 /// Time to look up a stored fingerprint in the Bloom filter of a [`TailIndex`](super::query_index::TailIndex), if
 /// the filter fits in the cache, in nanoseconds.
 const FILTER_NS: f64 = 5.0;
-/// Additional time of a look-up in a Bloom filter that is larger than [`FILTER_CACHE_BYTES`], in nanoseconds for
-/// each doubling of the size.
+/// Additional time of a look-up in a Bloom filter that does not fit in the cache: nanoseconds for each doubling of
+/// the filter's size above [`FILTER_CACHE_BYTES`].
 const FILTER_MISS_NS: f64 = 2.5;
 /// Size of the largest Bloom filter that is assumed to fit in the cache, in bytes.
 const FILTER_CACHE_BYTES: f64 = 1e6;

@@ -69,7 +69,7 @@ pub(super) struct HeadIndex<F> {
     by_group: QueryBuckets<F>,
     group_flips: BatchFlips,
     index_flips: BatchFlips,
-    /// Mask of the head: of the first `group_bits + index_bits` bits.
+    /// Mask of the head, which is the first `group_bits + index_bits` bits.
     mask: F,
 }
 
@@ -112,19 +112,19 @@ impl<F: Fingerprint> HeadIndex<F> {
 /// [`BatchPlan::group_bits`]), and are indexed by the bits after them (see [`BatchPlan::index_bits`]).
 #[derive(Debug, Default)]
 pub(super) struct GroupIndex {
-    /// Bit set of the values that the index bits have in the group: bit `v` is set if some fingerprint of the group
-    /// has the value `v`.
+    /// Bit set of the values that the index bits (see [`BatchPlan::index_bits`]) have in the group: bit `v` is set if
+    /// the value is `v` in some fingerprint of the group.
     present: Vec<u64>,
     /// For each 64-bit word of `present` that has a set bit, the position in the group of the first fingerprint
-    /// whose value belongs to this word.
+    /// whose index bits have a value for which the word has a bit.
     starts: Vec<u32>,
     /// Reusable buffer for the values of index bits that [`GroupIndex::find`] finds.
     found: Vec<u32>,
 }
 
 impl GroupIndex {
-    /// Replaces the content of this index by the fingerprints of a group, which must be ascending. `head` extracts
-    /// their index bits.
+    /// Replaces the content of this index by the fingerprints of a group, which must be ascending. `head` defines by
+    /// which bits of a fingerprint they are indexed.
     #[inline(never)]
     fn fill<F: Fingerprint>(&mut self, head: &HeadIndex<F>, group: &[F]) {
         let words = (1_usize << head.index_bits).div_ceil(64);
@@ -161,9 +161,10 @@ impl GroupIndex {
 }
 
 impl<F: Fingerprint> HeadIndex<F> {
-    /// Searches a group of stored fingerprints (with the same group bits) for matches of the queries. For each
-    /// match, calls `visitor` with the index of the query in the batch, the position of the fingerprint in the
-    /// group, and their distance. Calls `check_cancelled` from time to time. `index` is a reusable buffer.
+    /// Searches a group of stored fingerprints, whose first bits are the same (see [`BatchPlan::group_bits`]), for
+    /// matches of the queries. For each match, calls `visitor` with the index of the query in the batch, the position
+    /// of the fingerprint in the group, and their distance. Calls `check_cancelled` from time to time. Overwrites
+    /// `index`, whose memory is reused for the next group.
     #[inline(never)]
     pub(super) fn search(
         &self,
@@ -199,8 +200,9 @@ impl<F: Fingerprint> HeadIndex<F> {
         Ok(())
     }
 
-    /// Compares a query with the fingerprints in `group` whose index bits equal `value`. The fingerprints are
-    /// ascending. Calls `visitor` with the position and the distance of each fingerprint within `distance` bits.
+    /// Compares a query with the fingerprints in `group` whose index bits (see [`BatchPlan::index_bits`]) equal
+    /// `value`. The fingerprints are ascending. Calls `visitor` with the position and the distance of each fingerprint
+    /// within `distance` bits.
     #[inline(always)]
     fn compare(&self, group: &[F], value: u32, query: F, distance: u32, mut visitor: impl FnMut(usize, u32)) {
         for (i, &fingerprint) in group.iter().enumerate() {
@@ -269,8 +271,8 @@ impl<F: Fingerprint> TailIndex<F> {
         count
     }
 
-    /// Returns all queries with the same tail as `fingerprint`, and a few queries with other tails. Each query comes
-    /// with its index in the batch.
+    /// Returns all queries with the same tail as `fingerprint`, and a few other queries, since only the first bits of
+    /// the hash of the tail are compared. Each query comes with its index in the batch.
     #[inline(always)]
     pub(super) fn candidates(&self, fingerprint: F) -> impl Iterator<Item = (F, u32)> {
         self.by_hash.get((hash(fingerprint & self.mask) >> (64 - self.bucket_bits)) as usize)

@@ -31,8 +31,8 @@ pub(crate) struct CodecSpec {
 /// Constants of a codec for the cost model (`plan/cost_model.rs`).
 #[derive(Clone, Copy)]
 pub(crate) struct CodecCosts {
-    /// Mean size in bits of a fingerprint in a table of n random fingerprints, minus the size that depends on n:
-    /// the width of a fingerprint less log2 n. Block headers and directories are not included.
+    /// Constant c of the mean size of a coded fingerprint: a table of n random fingerprints of f bits takes about
+    /// f - log2 n + c bits for each. Block headers and directories are not included.
     pub(crate) bits: f64,
     /// Time in nanoseconds of a probe (the look-up of one prefix in a table) up to the start of decoding, if all
     /// memory that it reads is in the cache.

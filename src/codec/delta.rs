@@ -69,7 +69,7 @@ impl<const ADDS: bool> CodecKind for DeltaCodec<ADDS> {
 
 impl<const ADDS: bool> DeltaCodec<ADDS> {
     /// Returns the Huffman symbol that codes `next` relative to its predecessor, `previous`: the number of bits
-    /// after the coded bit.
+    /// after the first bit that differs. If `ADDS` is true: the number of bits after the top bit of `next - previous`.
     #[inline]
     pub(super) fn symbol<F: Fingerprint>(previous: F, next: F) -> u32 {
         let difference = if ADDS { next.wrapping_sub(previous) } else { previous ^ next };
@@ -114,7 +114,7 @@ impl<const ADDS: bool> DeltaCodec<ADDS> {
     }
 
     /// Writes the coded fingerprints of a span: the code words forward from bit `word` of a block, and the tails
-    /// (the bits after each coded bit) backward from bit `tail`.
+    /// (the bits that the code words leave open) backward from bit `tail`.
     fn write_span<F: Fingerprint>(&self, span: &[F], block: &mut [u8], (mut word, mut tail): (usize, usize)) {
         for pair in span.windows(2) {
             let len = Self::symbol(pair[0], pair[1]);
@@ -127,8 +127,8 @@ impl<const ADDS: bool> DeltaCodec<ADDS> {
     }
 }
 
-/// Decodes the fingerprints of a span whose code words have been decoded. Reads the tails (the bits after each
-/// coded bit) from the end of the span backward.
+/// Decodes the fingerprints of a span whose code words have been decoded. Reads the tails (the bits that the code
+/// words leave open) from the end of the span backward.
 struct TailReader<'a, F, const ADDS: bool> {
     block: &'a [u8],
     position: usize,
@@ -136,8 +136,8 @@ struct TailReader<'a, F, const ADDS: bool> {
 }
 
 impl<F: Fingerprint, const ADDS: bool> TailReader<'_, F, ADDS> {
-    /// Decodes the next fingerprint and returns it. The low `len` bits of `field` are its tail: the bits after the
-    /// coded bit.
+    /// Decodes the next fingerprint and returns it. The low `len` bits of `field` are its tail: the bits that its
+    /// code word leaves open.
     #[inline(always)]
     fn apply(&mut self, len: u32, field: F) -> F {
         // Only the last operations of each variant wait for the predecessor. Without `ADDS`, the coded bit of the
@@ -156,7 +156,7 @@ impl<F: Fingerprint, const ADDS: bool> TailReader<'_, F, ADDS> {
         self.apply(u32::from(len) % F::BITS, field)
     }
 
-    /// Decodes the next fingerprint. Its tail has `len` bits, with no maximum.
+    /// Decodes the next fingerprint. Its tail has `len` bits; any length is supported.
     #[inline(always)]
     fn next(&mut self, len: u8) -> F {
         if u32::from(len) <= bits::MAX_SHORT_BITS {

@@ -167,9 +167,9 @@ impl<'a, F: Fingerprint> EliasFanoBlock<'a, F> {
         (at < self.upper_len).then_some(at)
     }
 
-    /// Finds a zero of the upper bits: number `left`, counted from 1 at the start of word `i`. Returns the bitwise
-    /// complement of the word that contains the zero, the bit position of this word, and the number of the zero
-    /// counted from the word's start.
+    /// Finds the `left`-th zero of the upper bits, counted from 1 at the start of word `i`. Returns the bitwise
+    /// complement of the word that contains this zero, the bit position where the word starts, and the number of
+    /// zeros in the word up to and including this zero.
     #[inline(always)]
     fn find_word_of_zero(&self, mut i: usize, mut left: u32) -> (u64, usize, u32) {
         loop {
@@ -253,8 +253,8 @@ impl<F: Fingerprint> EliasFanoBlock<'_, F> {
         ball: HammingBall<F>,
         visitor: &mut impl FnMut(usize, F),
     ) {
-        /// Number of bits that one load of 64 bits always contains from the wanted bit on, wherever this bit is in
-        /// its byte.
+        /// Number of bits, from any wanted bit on, that one load of 64 bits contains. The load starts with the byte of
+        /// the wanted bit, so it may have up to 7 bits before this bit.
         const WINDOW: usize = 57;
         let UpperPosition { mut at, mut zeros, mut ones } = from;
         let width = self.header.width;

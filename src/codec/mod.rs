@@ -1,6 +1,6 @@
 //! Codecs: the encodings of the fingerprints in a block (`format-spec/table.md`, "Blocks").
 //!
-//! The last column is the mean size of a fingerprint in a table of n random fingerprints of 64 bits.
+//! The codecs, each with the mean size of a coded fingerprint in a table of n random fingerprints of 64 bits:
 //!
 //! | codec | coded values | bits per fingerprint |
 //! |---|---|---|

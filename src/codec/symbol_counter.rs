@@ -24,7 +24,7 @@ impl<F: Fingerprint> SymbolCounter<F> {
         SymbolCounter { codec, histogram, fingerprints: 0, recent: Vec::with_capacity(2 * WINDOW) }
     }
 
-    /// Creates a counter with a known number of fingerprints. For a codec without a Huffman code, nothing needs to be pushed.
+    /// Creates a counter that only has the number of fingerprints. This suffices for a codec without a Huffman code.
     pub(crate) fn with_fingerprints(codec: Codec, fingerprints: u64) -> Self {
         SymbolCounter { fingerprints, ..SymbolCounter::new(codec) }
     }

@@ -10,9 +10,9 @@ pub struct Coding {
     /// earlier fingerprint. If instead the numeric difference to the predecessor is coded, the coded bit is the
     /// top bit of this difference.
     pub h: u32,
-    /// Number of differing bits below the coded bit, if the position of each is stored
-    /// ([`Codec::AllDifferences`](super::Codec::AllDifferences)). `None` if all bits below the coded bit are
-    /// stored as they are: for a numeric difference, and in all other codecs.
+    /// Number of differing bits below bit [`h`](Coding::h), if the position of each is stored
+    /// ([`Codec::AllDifferences`](super::Codec::AllDifferences)). `None` if all bits below bit `h` are stored as
+    /// they are: for a numeric difference, and in all other codecs.
     pub differing: Option<u32>,
     /// Distance back to the earlier fingerprint that this one is coded relative to: 0 for the predecessor, 1 for
     /// the fingerprint before the predecessor, and so on.
@@ -42,7 +42,8 @@ impl SymbolHistogram {
         self.counts[symbol as usize] += 1;
     }
 
-    /// Like [`SymbolHistogram::add`], but also updates the prices from time to time. For codecs that choose symbols by price.
+    /// Like [`SymbolHistogram::add`], but also updates the prices (estimated lengths of the code words) each time that the
+    /// total count has doubled. Used by codecs that choose the cheapest symbol for a fingerprint.
     pub(super) fn add_and_reprice(&mut self, symbol: u32) {
         self.add(symbol);
         self.total += 1;
@@ -74,7 +75,7 @@ impl SymbolHistogram {
 
 /// Assumed length of a code word before the first update of the prices, in sixteenths of a bit.
 const PRIOR_PRICE: u16 = 7 * 16;
-/// Maximum price: that of a symbol with the longest possible code word, in sixteenths of a bit.
+/// Maximum price (estimated length of a code word), in sixteenths of a bit: the length of the longest possible word.
 const MAX_PRICE: u16 = crate::huffman::MAX_WORD_BITS as u16 * 16;
 /// Number of counted symbols at the first update of the prices: fewer symbols give no useful estimate.
 const FIRST_REPRICING: u64 = 256;

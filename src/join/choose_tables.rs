@@ -22,8 +22,8 @@ pub(super) struct JoinPrefix<F> {
 static PLANS: [[OnceLock<Vec<JoinPlan>>; DISTANCE_COUNT]; 2] =
     [const { [const { OnceLock::new() }; DISTANCE_COUNT] }; 2];
 
-/// Plan of a join: its tables, each by its prefix. In a plan for 64-bit fingerprints, the upper 64 bits of each mask
-/// are zero.
+/// Plan of a join: the prefix of each of its tables. In a plan for 64-bit fingerprints, the upper 64 bits of each
+/// prefix mask are zero.
 type JoinPlan = Vec<JoinPrefix<u128>>;
 /// Number of possible distances: from 0 to [`Fingerprint::MAX_DISTANCE`] of 128-bit fingerprints.
 const DISTANCE_COUNT: usize = u128::MAX_DISTANCE as usize + 1;
@@ -33,7 +33,7 @@ pub(super) const COMPARE_ALL_MAX: usize = 160;
 
 // Times are in nanoseconds on one core. Only their ratios matter for the choice.
 
-/// Time to move a fingerprint in one step of a partition of the set, in nanoseconds.
+/// Time to move one fingerprint in one partition step (see [`DIGIT_BITS`]), in nanoseconds.
 const MOVE_NS: f64 = 4.0;
 /// Time to compare two fingerprints, in nanoseconds.
 const COMPARE_NS: f64 = 1.2;
@@ -42,7 +42,7 @@ const LOOK_UP_NS: f64 = 20.0;
 /// Average number of prefix bits by which one partition step divides the fingerprints. The constant is used for
 /// estimates only.
 const DIGIT_BITS: f64 = 10.0;
-/// Maximum length of a prefix in which bits are flipped, in bits. The length is limited because the join keeps a
+/// Maximum length, in bits, of a prefix in which bits are flipped. The length is limited because the join keeps a
 /// counter for each value of such a prefix.
 pub(super) const MAX_FLIPPED_PREFIX: u32 = 20;
 

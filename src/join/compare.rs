@@ -51,7 +51,7 @@ fn any_near<F: Fingerprint>(one: F, others: &[F; LANES], distance: u32) -> bool 
     others.iter().fold(0, |signs, &other| signs | sign(one, other, distance)) >> 63 == 1
 }
 
-/// Returns a number. Its highest bit is 1 if the fingerprints are within `distance` bits, and 0 otherwise.
+/// Returns a number whose highest bit is 1 if the fingerprints are within `distance` bits, and 0 if they are not.
 #[inline(always)]
 fn sign<F: Fingerprint>(one: F, other: F, distance: u32) -> u64 {
     u64::from(one.distance(other)).wrapping_sub(u64::from(distance) + 1)

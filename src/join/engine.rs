@@ -43,8 +43,9 @@ pub(super) struct Condition<F> {
 /// Set of fingerprints to join with one another, with the conditions that the reported pairs must meet. In the
 /// fields, an *error* of a pair is a bit that differs between its two fingerprints.
 ///
-/// In a part of a larger join, it may be known that each pair to report has at least one error in a certain mask.
-/// Such a mask may be one of `uncounted_masks`. Then the errors in this mask do not count towards `distance`.
+/// If another table reports all pairs without an error in a certain mask, each pair to report here has at least one
+/// error in that mask. Such a mask can be in `uncounted_masks`. Its errors do not count towards `distance`, which is
+/// then smaller than the distance of the join.
 pub(super) struct JoinSet<'a, F> {
     pub(super) values: &'a [F],
     /// Mask of the bits in which errors count towards `distance`. It has no bit of `uncounted_masks`.
@@ -94,8 +95,8 @@ const WINDOW_GROUP_MAX: usize = LOOKAHEAD + 1;
 /// Number of leading prefix bits by which the first partition step divides a set into buckets. The step handles one
 /// chunk of the set at a time. With 8 bits, each of the 256 buckets gets some hundred fingerprints of a chunk.
 const FIRST_DIGIT_BITS: u32 = 8;
-/// Maximum number of prefix bits by which a later partition step divides a bucket. In the later steps, the
-/// fingerprints to partition fit in the cache.
+/// Maximum number of prefix bits by which a later partition step divides a bucket. It is greater than
+/// [`FIRST_DIGIT_BITS`], because the fingerprints of a bucket fit in the cache.
 const DIGIT_BITS: u32 = 11;
 /// Number of pairs that a thread collects before it calls the visitor.
 const PAIR_BATCH: usize = 4096;
@@ -341,9 +342,9 @@ impl<F: Fingerprint, N: PairOutput<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sy
         self.flush_if_full(buffers);
     }
 
-    /// Compares all pairs of `values`, and reports the near pairs that meet the conditions. If so many pairs are
-    /// near that `values` are a dense group, and the join has a visitor of dense groups, reports the group and
-    /// stops.
+    /// Compares all pairs of `values`, and reports the pairs within the distance that meet the conditions. If the join
+    /// has a visitor of dense groups, and very many pairs are within the distance, passes `values` to this visitor
+    /// instead of the remaining pairs.
     fn compare(&self, values: &[F], conditions: &[Condition<F>], buffers: &mut JoinBuffers<F, N>) {
         let JoinBuffers { members, pairs, .. } = buffers;
         members.clear();
@@ -411,7 +412,7 @@ impl<F: Fingerprint, N: PairOutput<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sy
         }
     }
 
-    /// Whether the join should continue. It should unless the visitor has returned a break.
+    /// Whether the join should continue: `false` after the visitor has returned a break.
     pub(super) fn should_continue(&self) -> bool {
         !self.is_stopped.load(Ordering::Relaxed)
     }
@@ -472,7 +473,8 @@ fn flip_patterns<F: Fingerprint>(mask: F, length: u32, flips: u32) -> Vec<(usize
 }
 
 /// Sorts `values` by the prefix whose mask is `mask`. Returns the sorted list and, for each possible value of the
-/// prefix, the index in this list at which the fingerprints with this prefix end.
+/// prefix, the index in this list at which the fingerprints with this prefix end. `space` is a buffer as long as
+/// `values`. `go_on` is called with the index of each chunk of `values`. If it returns `false`, the chunk is skipped.
 fn sort_by_prefix<F: Fingerprint>(
     values: &[F],
     mask: F,

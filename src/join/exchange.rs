@@ -100,7 +100,8 @@ pub struct Bucket<F> {
 }
 
 impl<F: Fingerprint> Bucket<F> {
-    /// Creates the look-up table of a bucket's list of fingerprints, which may be in any order.
+    /// Indexes `fingerprints`, the list of fingerprints in one [bucket]. It may be in any order, and a fingerprint may
+    /// be repeated.
     ///
     /// # Errors
     /// [`Error::BadArgument`] for more than 2^32 fingerprints; [`Error::Thread`] if no thread can be started.
@@ -142,8 +143,9 @@ impl<F: Fingerprint> JoinParts<F> {
         Err(Error::BadArgument(format!("there is no place {place}: there are {}", self.place_count())))
     }
 
-    /// Divides the distinct fingerprints of a bucket between places (the parts of all tables). Visits one batch for
-    /// each place that is not empty, in the order of the places.
+    /// Collapses equal fingerprints, and sends each distinct fingerprint to its part of every table. Calls `visitor`
+    /// with one batch for each part that is not empty: for the parts of the first table, then of the second, and
+    /// so on. `fingerprints` are all fingerprints of one [bucket], in any order.
     ///
     /// A fingerprint counts as repeated if it is in `repeated` or occurs more than once in `fingerprints`. Only the
     /// batches for the first table list repeated fingerprints, so that each is listed once.

@@ -70,7 +70,8 @@ impl<F: Fingerprint> Forest<F> {
         &self.edges
     }
 
-    /// Peak memory of the forest in bytes, which it takes while it removes superfluous edges.
+    /// Peak memory of the forest, in bytes. The peak is reached when edges between members of the same cluster are
+    /// removed, which is done for many edges at a time.
     pub fn memory(&self) -> u64 {
         // Each edge, and its two members with their positions.
         (self.edges.capacity() * (4 * F::BYTES + 8)) as u64
@@ -83,7 +84,7 @@ impl<F: Fingerprint> Forest<F> {
         self.edges
     }
 
-    /// Removes superfluous edges, and brings the other edges into the form that [`Forest::into_edges`] returns.
+    /// Replaces the edges by the smallest set of edges with the same clusters, as [`Forest::into_edges`] returns it.
     fn compact(&mut self) {
         let mut members: Vec<F> = self.edges.iter().flat_map(|&(a, b)| [a, b]).collect();
         radix::sort(&mut members, |member| member);

@@ -208,7 +208,7 @@ fn choose_part_count<F: Fingerprint>(count: u64, memory: u64) -> usize {
 }
 
 impl<F: Fingerprint> DistinctOnDisk<F> {
-    /// Division of the join into tables and parts. The caller joins each table once.
+    /// Division of the join into tables and parts. To find all pairs, call [`DistinctOnDisk::join`] for each table.
     pub fn parts(&self) -> &JoinParts<F> {
         &self.parts
     }

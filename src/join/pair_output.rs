@@ -14,7 +14,7 @@ pub(super) trait PairOutput<F>: Sync {
     fn pair(&self, a: Self::Member, b: Self::Member, distance: u32) -> Self::Pair;
 }
 
-/// The form [`FingerprintPair`]: a join reports the values of the two fingerprints of each pair.
+/// Makes a join report each pair as a [`FingerprintPair`], which has the values of the two fingerprints.
 pub(super) struct ByValue;
 
 impl<F: Fingerprint> PairOutput<F> for ByValue {

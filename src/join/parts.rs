@@ -68,7 +68,7 @@ pub struct JoinParts<F> {
 pub(super) struct JoinTable<F> {
     /// Mask of the table's own bits. The table reports only pairs of fingerprints that are equal in these bits.
     shared: F,
-    /// The bits of `shared` whose values select the part of a fingerprint.
+    /// The bits whose values select the part of a fingerprint: all bits of `shared`, or some of them.
     part: Digit<F>,
     /// For each earlier table, the mask of its own bits. A pair that this table reports differs in at least one bit
     /// of each mask, since otherwise the earlier table reports the pair.
@@ -84,8 +84,8 @@ pub(super) struct JoinTable<F> {
 }
 
 /// Memory for a join, as a multiple of the total size of its fingerprints. A join holds the fingerprints
-/// themselves, a partitioned copy, and (if its plan has flips) a copy sorted by prefix. The fourth copy is a
-/// reserve for parts that are larger than average.
+/// themselves, a partitioned copy, and (if some differences in the prefix are allowed) a copy sorted by prefix. The
+/// fourth copy is a reserve for parts that are larger than average.
 const MEMORY_COPIES: u64 = 4;
 
 /// Returns the memory for a join of `count` fingerprints, in bytes.
@@ -104,8 +104,8 @@ impl<F: Fingerprint> JoinParts<F> {
     /// Maximum number of parts of a table.
     pub const MAX_PARTS: usize = 1 << 12;
 
-    /// Divides a join into the smallest number of parts with which joining one part takes at most `memory` bytes.
-    /// Fewer parts mean less work.
+    /// Divides a join into as few parts as possible, so that joining one part takes at most `memory` bytes. Fewer
+    /// parts mean less work.
     ///
     /// `count` is the total number of fingerprints. The parts are assumed to have about equal sizes.
     ///
@@ -123,8 +123,8 @@ impl<F: Fingerprint> JoinParts<F> {
         Self::with_parts(distance, parts as usize)
     }
 
-    /// Returns the smallest number of equal parts of `count` fingerprints with which joining one part takes at most
-    /// `memory` bytes.
+    /// Returns the smallest number of parts into which to divide `count` fingerprints, so that joining one part takes
+    /// at most `memory` bytes. The parts are assumed to have equal sizes.
     pub(super) fn min_parts(count: u64, memory: u64) -> u64 {
         memory_bytes::<F>(count).div_ceil(memory.max(1)).max(1)
     }
@@ -215,10 +215,10 @@ impl<F: Fingerprint> JoinParts<F> {
         ranges.into_iter().try_for_each(|(part, range)| visitor(part, &scattered[range]))
     }
 
-    /// Visits the pairs that a table reports in a part, each once, in batches and in no particular order.
+    /// Joins the fingerprints of one part of a table, or of several parts. Visits the pairs that the table reports,
+    /// each once, in batches and in no particular order.
     ///
-    /// `fingerprints` are all fingerprints of one part, or of several parts of the table. They must be
-    /// distinct, and may be in any order.
+    /// `fingerprints` are all fingerprints of these parts. They must be distinct, and may be in any order.
     ///
     /// Several threads of the current rayon pool call the visitor at the same time, at least every tenth of a
     /// second, with an empty batch if there are no new pairs. The visitor returns whether to continue.
@@ -373,8 +373,8 @@ impl<F: Fingerprint> JoinTable<F> {
         (0..=self.max_errors).map(table).collect()
     }
 
-    /// Divides the pairs that this table reports in a part between new tables. Each new table has up to `bits` more
-    /// bits of its own than this table.
+    /// Replaces this table, for one of its parts, by new tables. Together they report the same pairs of the part. Each
+    /// new table has up to `bits` more bits of its own than this table.
     ///
     /// `evenness` returns how evenly a bit divides the part's fingerprints: 0 if the bit is the same in all of
     /// them, and the maximum if it is 0 in half of them. The new tables get the bits with the greatest
@@ -419,8 +419,8 @@ impl<F: Fingerprint> JoinTable<F> {
         self.part.extract(fingerprint)
     }
 
-    /// Visits the pairs that this table reports in a part. `fingerprints` are the fingerprints of the part, which
-    /// must be distinct, and `space` is a reusable buffer.
+    /// Joins `fingerprints`, the distinct fingerprints of one part of this table, and visits the pairs that the table
+    /// reports. `space` is a reusable buffer.
     pub(super) fn join(
         &self,
         fingerprints: &[F],

@@ -149,8 +149,8 @@ struct PositionIndex<F> {
     /// For each fingerprint of `distinct`, the index in `positions` at which its positions start. The last entry is
     /// the length of `positions`.
     starts: Vec<u32>,
-    /// Positions in the list: all positions of the first fingerprint of `distinct`, ascending, then of the
-    /// second, and so on.
+    /// All positions of the list, grouped by fingerprint: first the positions of `distinct[0]`, ascending, then the
+    /// positions of `distinct[1]`, and so on.
     positions: Vec<u32>,
 }
 
@@ -175,7 +175,7 @@ impl<F: Fingerprint> PositionIndex<F> {
         Ok(PositionIndex { distinct, starts, positions })
     }
 
-    /// Returns all positions at which the list has the fingerprint `distinct[number]`.
+    /// Returns all positions of the fingerprint `distinct[number]` in the indexed list.
     fn positions_of(&self, number: usize) -> &[u32] {
         &self.positions[self.starts[number] as usize..self.starts[number + 1] as usize]
     }

@@ -119,8 +119,8 @@ proptest! {
         check::<u128>(values, distance * 2);
     }
 
-    /// Checks that a join finds all near pairs of fingerprints that differ only in some bits. The number of these
-    /// bits determines how often groups are divided further.
+    /// A join finds the same near pairs as a comparison of all pairs, also if some bits are equal in all
+    /// fingerprints.
     #[test]
     fn equals_the_plain_loop_where_few_bits_differ(
         bits in any::<u128>(),
@@ -167,8 +167,8 @@ fn every_distance() {
     }
 }
 
-/// Checks that a join finds all near pairs of fingerprints that have many bits in common, contiguous or scattered. A
-/// plan for random fingerprints would compare all pairs of such fingerprints.
+/// Checks that a join finds all near pairs of fingerprints that have many bits in common, contiguous or scattered.
+/// They need a plan of their own, because a plan for random fingerprints would compare all pairs.
 #[test]
 fn many_bits_in_common() {
     for mask in [0xff_ffff_u128, 0x0f03_0303_0707_0707 | 1 << 100, 0xfff << 52 | 0xfff] {

@@ -17,8 +17,8 @@ const INSERT_BATCH: usize = 128;
 /// Number of inserted pairs that are added to the search index together, or sent together to the worker threads
 /// that fill it.
 const INDEX_BATCH: usize = 4096;
-/// Capacity of a worker's queue for each band of the search index: with n bands, a queue holds n times as many
-/// batches.
+/// Capacity of a worker's queue, in batches for each band of the search index. With n bands, a queue holds n times this
+/// number of batches.
 const QUEUED_BATCHES: usize = 8;
 
 /// Task of a worker thread that fills the search index: the number of a band (see [`super::multi_index`]), and the

@@ -12,8 +12,8 @@ const OPERATION_CELL: usize = 1;
 const NEXT_CELL: usize = 2;
 const RECORD_CELLS: usize = 3;
 
-/// Records of the ids whose pairs were deleted, in the order of the deletes. A hash table finds the records of an id:
-/// its chains link them, newest first.
+/// A record for each deleted pair, with the pair's id, in the order of the deletes. A hash table indexes the records by
+/// id; each of its chains links records, newest first.
 pub(super) struct ForgottenIds {
     records: AppendVec<AtomicU64>,
     heads: ChainHeads,

@@ -17,8 +17,8 @@ struct VersionedValue<V: ?Sized> {
 /// Approximate overhead of the allocator for a value, in bytes.
 const ALLOCATION_BYTES: u64 = 16;
 
-/// The names (`str`) or notes (`[u8]`) of all ids, including replaced values. A hash table finds the records of an
-/// id: its chains link them, newest first.
+/// The names (`str`) or notes (`[u8]`) of all ids, including replaced values. A hash table indexes the records by id;
+/// each of its chains links records, newest first.
 pub(super) struct VersionedValues<V: ?Sized> {
     records: AppendVec<OnceLock<VersionedValue<V>>>,
     heads: ChainHeads,
@@ -94,8 +94,8 @@ where
         self.records_until(version).for_each(|record| visitor(record.id, &record.value));
     }
 
-    /// Value of each id after the first `version` operations, as (id, value), ascending by id. `forgotten` returns
-    /// the number of the last operation that removed the values of an id, or 0.
+    /// Value of each id after the first `version` operations, as (id, value), ascending by id. `forgotten` takes an
+    /// id. It returns the number of the last operation that removed the id's value, or 0 if there is none.
     pub(super) fn sorted(&self, version: u64, forgotten: impl Fn(u64) -> u64) -> Vec<(u64, &V)> {
         let mut all: Vec<_> = self.records_until(version).collect();
         all.sort_by_key(|record| (record.id, std::cmp::Reverse(record.operation)));

@@ -3,8 +3,9 @@
 //! One thread writes and any number of threads read, without waiting for one another. All data is append-only, in
 //! arrays that grow by chunks (`append_vec`). The writer stores a record before it publishes the record's index.
 //!
-//! Operations are numbered from 1. Each pair stores the numbers of the operations that inserted and deleted it. A
-//! *version* is a count of operations: readers of version v see the effects of exactly the first v operations.
+//! Operations are numbered from 1. Each (fingerprint, id) pair is stored with the numbers of the operations that
+//! inserted and deleted it. A *version* is a count of operations: readers of version v see the effects of exactly the
+//! first v operations.
 
 mod append_vec;
 mod bulk_writer;
@@ -300,8 +301,8 @@ impl<F: Fingerprint> Memtable<F> {
     }
 }
 
-/// A query that uses the search index, with its arguments. It is a [`Kernel`], so that it is compiled for several
-/// instruction sets.
+/// Arguments of a query that uses the search index. As a [`Kernel`], the query is compiled for several instruction
+/// sets.
 struct MultiIndexSearch<'a, F> {
     memtable: &'a Memtable<F>,
     version: u64,
@@ -325,8 +326,8 @@ impl<F: Fingerprint> Kernel for MultiIndexSearch<'_, F> {
     }
 }
 
-/// A linear scan of the pairs, such as [`Memtable::query_since`], with its arguments. It is a [`Kernel`], so that
-/// it is compiled for several instruction sets.
+/// Arguments of a linear scan of the pairs, such as [`Memtable::query_since`]. As a [`Kernel`], the scan is compiled
+/// for several instruction sets.
 struct PairScan<'a, F> {
     memtable: &'a Memtable<F>,
     since: u64,

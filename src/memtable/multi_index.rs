@@ -15,8 +15,8 @@ use crate::fingerprint::Fingerprint;
 use crate::simd::prefetch;
 
 /// Maximum number of bits of a band that select a bucket of the band's hash table. Also the minimum width of a
-/// band in bits: a band of fewer bits would have fewer buckets, each with many more fingerprints. For large
-/// distances, lookups with flipped bits cost less than narrower bands.
+/// band in bits: a band of fewer bits would have fewer buckets, each with many more fingerprints. So for larger
+/// distances, the index looks up more variants of the query in each band; it does not use more, narrower bands.
 const MAX_BUCKET_BITS: u32 = 16;
 /// Number of fingerprints that are compared together. Also the minimum capacity of a node, a part of a bucket of
 /// the hash table: with 64-bit fingerprints, such a node takes two cache lines.
@@ -115,8 +115,8 @@ impl<F: Fingerprint> BandIndex<F> {
         node
     }
 
-    /// Prefetches the place in a node where the next fingerprint will be stored. `node` is the index of the node
-    /// plus one. The start of the node must be prefetched already.
+    /// Prefetches the memory in a node (a part of a bucket) where the next fingerprint will be stored. `node` is the
+    /// index of the node plus one; 0 does nothing. [`BandIndex::prefetch_node`] must be called before.
     #[inline(always)]
     fn prefetch_node_end(&self, node: u32) {
         if node > 0 {
@@ -302,9 +302,9 @@ impl<F: Fingerprint> MultiIndex<F> {
     }
 
     /// Visits each fingerprint within a distance of the query, with the index of its pair. Each pair is visited once; pairs
-    /// that are not published yet are visited too. To be called only if [`MultiIndex::is_faster_than_scan`] holds: nothing
-    /// is visited if a scan is always faster at this distance. Inlined, so that it uses the CPU features that its caller is
-    /// compiled for.
+    /// that are not published yet are visited too. Callers must check [`MultiIndex::is_faster_than_scan`] first: at a
+    /// distance for which a scan is always faster, this function visits nothing. Inlined, so that it uses the CPU features
+    /// that its caller is compiled for.
     #[inline(always)]
     pub(super) fn search(&self, query: F, distance: u32, mut visitor: impl FnMut(F, u32)) {
         let Some(plan) = self.plan(distance) else { return };

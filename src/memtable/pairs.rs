@@ -26,7 +26,8 @@ impl<F> VersionedPair<F> {
     }
 }
 
-/// Pairs in insertion order. A hash table finds a pair: its chains link the records, newest first.
+/// A record for each pair, in insertion order. A hash table indexes the records by pair; each of its chains links records,
+/// newest first.
 pub(super) struct VersionedPairs<F> {
     records: AppendVec<AtomicU64>,
     heads: ChainHeads,

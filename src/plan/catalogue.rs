@@ -14,8 +14,8 @@ use crate::fingerprint::Fingerprint;
 /// outside the prefix.
 ///
 /// The designs with 5 to 10 tables were found by local search. The sets of the design with 11 tables are the
-/// quadratic non-residues mod 11 and 0, shifted by 0 to 10. The 14 sets are the planes of AG(3,2), and the 15
-/// sets are the planes of PG(3,2). See D. M. Gordon, O. Patashnik, G. Kuperberg, "New constructions for covering
+/// quadratic non-residues mod 11 and 0, shifted by 0 to 10. The sets of the designs with 14 and 15 tables are the
+/// planes of AG(3,2) and of PG(3,2). See D. M. Gordon, O. Patashnik, G. Kuperberg, "New constructions for covering
 /// designs", J. Combin. Des. 3 (1995).
 const COVERS: [(u32, &[u64]); 8] = [
     (7, &[0b1111001, 0b1101101, 0b1101011, 0b1011110, 0b0110111]),
@@ -58,13 +58,13 @@ const COVER_DISTANCE: u32 = 3;
 /// one is in the first table's prefix, or at most one is outside it. In the first case, the first table finds the
 /// neighbour by a flip. In the second case, one of the other tables finds it.
 const MIXED_DISTANCE: u32 = 3;
-/// Numbers of tables of the `mixed` plans that [`names`] lists. `mixed` plans with other numbers of tables exist
-/// too.
+/// Numbers of tables for which [`names`] lists `mixed` plans. Other numbers of tables are valid too, but their names
+/// are not listed.
 const MIXED_TABLES: std::ops::RangeInclusive<usize> = 3..=4;
-/// Lengths of the first table's prefix, in bits, in the `mixed` plans that [`names`] lists. `mixed` plans with other
-/// lengths exist too.
+/// Lengths of the first table's prefix, in bits, for which [`names`] lists `mixed` plans. Other lengths are valid
+/// too, but their names are not listed.
 const MIXED_PREFIXES: [u32; 5] = [18, 20, 22, 24, 26];
-/// Maximum length of a prefix in which probes flip bits, in bits, in a `probe` or `mixed` plan. More bits than log2
+/// Maximum length, in bits, of a prefix in which probes flip bits, in `probe` and `mixed` plans. More bits than log2
 /// of the number of fingerprints have no benefit.
 const MAX_PROBE_PREFIX: usize = 32;
 
@@ -104,8 +104,8 @@ pub fn names<F: Fingerprint>(distance: u32) -> Vec<String> {
     plans.into_iter().map(|(_, name)| name).collect()
 }
 
-/// Returns the `paper-N` plans for a distance (see [`names`]), each as (number of tables, number of bit blocks).
-/// For the plan with two levels, the number of bit blocks is 0.
+/// Returns the `paper-N` plans for a distance (see [`names`]), each as (number of tables, number of bit blocks into
+/// which a fingerprint is cut). For the plan that cuts fingerprints on two levels, the second number is 0.
 fn paper_sizes(distance: u32) -> Vec<(usize, u32)> {
     let k = distance as usize;
     let mut sizes = vec![(k + 1, distance + 1), ((k + 1) * (k + 2) / 2, distance + 2)];
@@ -312,8 +312,8 @@ mod tests {
         }
     }
 
-    /// Checks that each name still means the same tables. A manifest stores the name of a plan, not its tables,
-    /// and benchmarks cite names.
+    /// Checks that each name still means the same tables as in earlier versions. Manifests and benchmark reports
+    /// contain only the name of a plan, not its tables.
     #[test]
     fn names_mean_the_plans_that_they_always_meant() {
         fn digest<F: Fingerprint>() -> u32 {

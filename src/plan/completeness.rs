@@ -69,7 +69,7 @@ struct PatternSearch {
     /// For each table, how many differing bits must be added in its prefix so that its probes miss the current
     /// pattern. If the number is 0 or negative, the probes miss the pattern already.
     needed: Vec<i64>,
-    /// Number of error patterns tried so far.
+    /// Number of error patterns (sets of differing bits) tried so far.
     patterns: u32,
 }
 

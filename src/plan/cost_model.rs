@@ -22,9 +22,9 @@ pub enum Medium {
     /// Memory: the files fit into the page cache.
     #[default]
     Memory,
-    /// A solid-state disk: each block is a random read of about 80 us.
+    /// A solid-state disk: each block takes a random read of about 80 us.
     Ssd,
-    /// A rotating disk: each block is a seek of about 8 ms.
+    /// A rotating disk: each block takes a seek of about 8 ms.
     Disk,
 }
 
@@ -108,8 +108,8 @@ const WAITS_PER_GROUP: f64 = 3.5;
 /// probe splits it by the bits after the prefix, into parts of about one block. It skips the parts that differ from
 /// the query in too many bits (`table/probe.rs`).
 pub(crate) const SPLIT_MIN_BLOCKS: usize = 64;
-/// Additional time of a query for each part of a range that a probe splits (see [`SPLIT_MIN_BLOCKS`]), in
-/// nanoseconds.
+/// Additional time of a query for each part, in nanoseconds, if a probe splits its range into parts (see
+/// [`SPLIT_MIN_BLOCKS`]).
 const SPLIT_PROBE_NS: f64 = 110.0;
 /// Average waiting time for one of the first [`PREFETCH_MIN_LINES`] cache lines (64 bytes each) that a probe
 /// reads in sequence, as a multiple of [`line_wait_ns`].
@@ -204,8 +204,8 @@ struct OperationCounts {
     probes: f64,
     /// Number of parts into which the probes split their ranges, see [`SPLIT_MIN_BLOCKS`].
     parts: f64,
-    /// Number of different blocks in which a probe's range starts. Probes that differ only in late bits of the
-    /// prefix start in the same block.
+    /// Number of different blocks in which the ranges of the probes start. The ranges of probes that differ only in
+    /// late bits of the prefix start in the same block.
     blocks: f64,
     /// Number of further blocks that the probes read, after the first block of each range.
     next_blocks: f64,

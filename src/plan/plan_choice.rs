@@ -35,8 +35,8 @@ impl PlanChoice {
         }
     }
 
-    /// Fails if no plan exists for this setting and distance. So an invalid setting is found before the store has
-    /// segments.
+    /// Checks that a plan exists for this setting and distance. So an invalid setting is found when the store is
+    /// created, and not when its first segment is written.
     ///
     /// # Errors
     /// The errors of [`Plan::named`].

@@ -16,9 +16,9 @@ pub(super) type BitBlocks = Vec<Vec<u8>>;
 /// Shape of a plan: for each table, which bit blocks are in its prefix. A bit block is a part of the bits of a
 /// fingerprint.
 pub(super) struct PlanShape {
-    /// For each table, the bit blocks of its prefix, and how many prefix bits its probes flip at most. The bit
-    /// blocks are a set: bit `i` of the number is set if bit block `i` is in the prefix. Bit 0 is the least
-    /// significant. The bit blocks in the first table's prefix have the lowest indexes.
+    /// For each table, a bit set of the bit blocks in its prefix, and the maximum number of prefix bits that its
+    /// probes flip. Bit `i` of the set, counted from the least significant, is set if bit block `i` is in the prefix.
+    /// The bit blocks in the first table's prefix have the lowest indexes.
     tables: Vec<(u64, u32)>,
     /// Number of bit blocks into which a fingerprint is cut.
     pub(super) blocks: usize,
@@ -51,22 +51,23 @@ impl PlanShape {
     }
 
     /// Creates the shape of a `mixed` plan. The prefix of the first table is bit block 0, in which probes flip up to
-    /// one bit. The prefix of each other table is all bit blocks except bit block 0 and one other, without flips.
+    /// one bit. The prefix of each other table is all bit blocks except bit block 0 and one other, and no bits are
+    /// flipped in it.
     pub(super) fn mixed(tables: usize) -> PlanShape {
         let others = (u64::MAX >> (64 - tables)) & !1;
         let without = (1..tables).map(|i| (others & !(1 << i), 0));
         PlanShape { tables: std::iter::once((1, 1)).chain(without).collect(), blocks: tables }
     }
 
-    /// Returns the bit positions in a table's prefix, one bit block after the other. `blocks` has the bits of each
-    /// bit block.
+    /// Returns the bit positions in a table's prefix, one bit block after the other. `blocks` lists the bit positions
+    /// of each bit block.
     fn prefix(&self, table: usize, blocks: &BitBlocks) -> Vec<u8> {
         let set = self.tables[table].0;
         let chosen = blocks.iter().enumerate().filter(|(i, _)| set >> i & 1 == 1);
         chosen.flat_map(|(_, bits)| bits).copied().collect()
     }
 
-    /// Creates the tables of a plan of this shape. `blocks` has the bits of each bit block.
+    /// Creates the tables of a plan of this shape. `blocks` lists the bit positions of each bit block.
     pub(super) fn tables<F: Fingerprint>(&self, blocks: &BitBlocks) -> Result<Vec<TablePlan<F>>> {
         let flips = self.tables.iter().map(|&(_, flips)| flips);
         flips.enumerate().map(|(i, flips)| table(&self.prefix(i, blocks), flips)).collect()

@@ -4,7 +4,7 @@ use crate::fingerprint::Fingerprint;
 use crate::permutation::Permutation;
 
 /// Maximum number of probes of a query in one table. A query has one probe for each set of prefix bits to flip. If
-/// that would be more probes, the last bits of the prefix are not flipped.
+/// there are more sets than this maximum, the last bits of the prefix are not flipped.
 const MAX_FLIP_PATTERNS: f64 = 16384.0;
 
 /// How one table of a segment is sorted and searched. The table is sorted by permuted fingerprints. A probe (one
@@ -28,9 +28,9 @@ impl<F: Fingerprint> TablePlan<F> {
     /// Returns the number of leading prefix bits among which probes choose the bits to flip, in a table of
     /// `fingerprints` fingerprints.
     ///
-    /// A probe flips at most [`TablePlan::flips`] of these bits. If it flips fewer, it ignores the other prefix
-    /// bits: it reads all fingerprints with the same leading bits, usually 16 to 32. So it also finds
-    /// fingerprints that differ in the other prefix bits, without a probe for each of these bits.
+    /// A probe flips at most [`TablePlan::flips`] of these bits. If it flips fewer, it looks up only these leading
+    /// bits instead of the whole prefix, and usually reads 16 to 32 fingerprints. So it also finds fingerprints that
+    /// differ in the rest of the prefix, without further probes.
     pub fn flipped_bits(&self, fingerprints: u64) -> u32 {
         let spread = fingerprints.max(1).ilog2();
         let mut bits = self.prefix_bits.min(spread.saturating_sub(4));

@@ -14,8 +14,8 @@ use crate::file_bytes::Bytes;
 use crate::format::{self, chunks_footer as footer, entries_chunk, entries_header, ids_header as header};
 use crate::simd;
 
-/// Reading one chunk counts as reading this number of fingerprints. Cancellation is checked after a fixed number
-/// of fingerprints.
+/// Progress for reading one chunk, as a number of fingerprints. Progress is counted in fingerprints, and cancellation
+/// is checked after a fixed number of them.
 pub(super) const CHUNK_RECORDS: u64 = 1 << 8;
 
 /// Writer of a chunked file: writes the complete header first, and then chunk by chunk.
@@ -221,7 +221,7 @@ impl ChunkedFile {
         Ok(chunks)
     }
 
-    /// Opens a file whose chunks are sequences of entries, like [`ChunkedFile::open`].
+    /// Like [`ChunkedFile::open`], for a file whose chunks are sequences of entries.
     pub(super) fn open_entries(path: &Path, bytes: Bytes, format: &EntryFormat) -> Result<Self> {
         ChunkedFile::open(path, bytes, (format.magic, format.version), entries_header::LEN, format.keyed)
     }

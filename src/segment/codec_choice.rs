@@ -24,7 +24,7 @@ const MAX_SLOWDOWN: f64 = 1.5;
 /// A sample of fingerprints: runs of consecutive fingerprints. The runs are spread evenly over all fingerprints.
 struct RunSample<F> {
     runs: Vec<Vec<F>>,
-    /// Of every `step` runs, the sample keeps the first one.
+    /// The sample keeps the first run, and then every `step`-th one.
     step: u64,
     /// Number of fingerprints pushed so far.
     seen: u64,
@@ -93,8 +93,8 @@ pub(super) fn choose_codec<R: SegmentRecord>(
         .ok_or_else(|| Error::Bug("no codec is the fastest".to_string()))
 }
 
-/// Returns the size in bytes of a table of the fingerprints in `sample`. The table's span (number of fingerprints
-/// from one restart point to the next) is the one that a table of `fingerprints` fingerprints would have.
+/// Returns the size in bytes of a table of the fingerprints in `sample`. `fingerprints` is their number in the whole
+/// segment: the table's default span (number of fingerprints from one restart point to the next) depends on it.
 fn sample_bytes<F: Fingerprint>(
     codec: Codec,
     options: &BuildOptions,
@@ -107,8 +107,8 @@ fn sample_bytes<F: Fingerprint>(
     Table::encode_with(path, sample, &plan, codec, options.block_size, span).map(|table| table.len())
 }
 
-/// Returns the estimated time of a query in nanoseconds, in a segment of `fingerprints` fingerprints with this
-/// codec, and with the plan that would be chosen for it.
+/// Returns the estimated time of a query in nanoseconds, in a segment of `fingerprints` fingerprints. The segment is
+/// assumed to have this codec, and the plan that would be chosen for this codec.
 fn query_nanoseconds<F: Fingerprint>(codec: Codec, options: &BuildOptions, fingerprints: u64) -> Result<f64> {
     let (block_size, span) = (options.block_size, options.span);
     let workload = Workload { fingerprints, codec, block_size, span, medium: Medium::Memory };

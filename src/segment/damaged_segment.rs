@@ -130,8 +130,8 @@ impl<F: Fingerprint> DamagedSegment<F> {
         self.tombstones.as_ref().is_some_and(|tombstones| tombstones.contains(fingerprint, id))
     }
 
-    /// Whether this segment deletes a pair with this id from older segments. If so, the id's names and notes in older segments
-    /// no longer apply.
+    /// Whether this segment has a tombstone for any pair with this id. If so, the id's names and notes in older segments no
+    /// longer apply.
     pub(crate) fn has_forgotten(&self, id: u64) -> bool {
         self.tombstones.as_ref().is_some_and(|tombstones| tombstones.has_id(id))
     }

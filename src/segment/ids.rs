@@ -37,7 +37,8 @@ impl<W: Write> IdFileWriter<W> {
         self.pending.push_back((id, first));
     }
 
-    /// Writes the chunk of the next block, which has `fingerprints` fingerprints. Their ids must have been pushed.
+    /// Writes the chunk with the ids of the next block of fingerprints. The block has `fingerprints` fingerprints, and their
+    /// ids must have been pushed.
     pub(super) fn close_chunk(&mut self, fingerprints: usize) -> Result<()> {
         let mut groups = 0;
         let ids = self.pending.iter().take_while(|(_, first)| {

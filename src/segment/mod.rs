@@ -107,7 +107,7 @@ pub struct Segment<F> {
     notes: Option<NoteFile>,
     /// Whether the decision about Bloom filters was made: they were built, or none will be built.
     filters_decided: AtomicBool,
-    /// Number of queries before it was decided whether to build filters.
+    /// Number of queries before it was decided whether to build Bloom filters.
     unfiltered_queries: AtomicU64,
 }
 
@@ -298,8 +298,8 @@ impl<F: Fingerprint> Segment<F> {
         self.tombstones.as_ref().is_some_and(|tombstones| tombstones.contains(fingerprint, id))
     }
 
-    /// Whether this segment deletes a pair with this id from older segments. If so, the id's names and notes in older segments
-    /// no longer apply.
+    /// Whether this segment has a tombstone for any pair with this id. If so, the id's names and notes in older segments no
+    /// longer apply.
     pub(crate) fn has_forgotten(&self, id: u64) -> bool {
         self.tombstones.as_ref().is_some_and(|tombstones| tombstones.has_id(id))
     }

@@ -130,13 +130,13 @@ impl<F: Fingerprint> PendingMatch<F> {
     const NONE: Self = PendingMatch { segment: 0, fingerprint: F::ZERO, location: None };
 
     /// Returns the index of the fingerprint's block in the segment's first table. Callers call
-    /// [`PendingMatch::prefetch_line`] before, so that this part of the table's block index is in the CPU cache.
+    /// [`PendingMatch::prefetch_line`] before, so that the look-up in the block index does not wait for memory.
     fn block(&self, segment: &Segment<F>) -> usize {
         self.location.map_or_else(|| segment.tables[0].block_of(self.fingerprint), |(block, _)| block)
     }
 
-    /// Returns the index of the fingerprint's block in the segment's first table, and its position in the block. Both are
-    /// needed to find its ids; in a segment without ids, both are 0 if another table found the fingerprint.
+    /// Returns the index of the fingerprint's block in the segment's first table, and the fingerprint's position in the
+    /// block. They locate its ids. In a segment without ids, the result has no meaning.
     fn location(&self, segment: &Segment<F>) -> Result<(usize, usize)> {
         if let Some(location) = self.location {
             return Ok(location);

@@ -40,8 +40,8 @@ impl FingerprintSum {
 }
 
 impl<F: Fingerprint> Segment<F> {
-    /// Number of fingerprints that [`Segment::verify`] reads, the total for the display of progress. Each table
-    /// counts with all its fingerprints, and so does the id file.
+    /// Number of fingerprints that [`Segment::verify`] reads: the fingerprints of the segment, once for each table and
+    /// once for the id file. It is the total for the display of progress.
     pub(crate) fn verified_fingerprints(&self) -> u64 {
         self.entry.fingerprints * (self.tables.len() + usize::from(self.ids.is_some())) as u64
     }

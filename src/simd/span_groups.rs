@@ -1,9 +1,10 @@
-//! Kernels of the codecs that code a fingerprint by its difference to the one before: for eight fingerprints, or
-//! for eight entries of a block's directory.
+//! Kernels of the codecs that code a fingerprint by its difference to its predecessor. One kernel decodes eight
+//! fingerprints and compares them with a query. The other finds, among eight entries of a block's directory, the
+//! place where decoding starts.
 
-/// Up to eight consecutive fingerprints, to compare with a range and a query. Each is coded by its *tail*: the
-/// bits of the fingerprint, or of its numeric difference to the predecessor, after the coded bit
-/// (`codec/delta.rs`).
+/// Up to eight consecutive fingerprints, to compare with a range and a query. Each is coded by its *tail*: either its
+/// bits after the first bit that differs from its predecessor, or the bits after the top bit of the numeric
+/// difference to the predecessor (`codec/delta.rs`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TailGroup8<'a> {
     /// How to compute a fingerprint from its tail and its predecessor. A one bit is put before the tail. If `adds`
@@ -17,7 +18,8 @@ pub(crate) struct TailGroup8<'a> {
     pub(crate) count: u32,
     /// Bytes that contain the tails.
     pub(crate) bytes: &'a [u8; 64],
-    /// Bit position in `bytes` where the first tail ends. Each further tail ends where the one before it starts.
+    /// Bit position in `bytes` where the first tail ends. The tails are stored backward: the second tail ends where the
+    /// first starts, and so on.
     pub(crate) end: u32,
     /// Predecessor of the first fingerprint.
     pub(crate) previous: u64,
@@ -43,7 +45,7 @@ impl TailGroup8<'_> {
     /// Length of the longest supported tail, in bits.
     pub(crate) const MAX_TAIL_BITS: u32 = 57;
 
-    /// Decodes the fingerprints, and compares them with the range and the query.
+    /// Decodes the fingerprints of the group, and compares each with `self.range` and `self.query`.
     #[inline(always)]
     pub(crate) fn find_matches(&self) -> TailGroup8Matches {
         #[cfg(target_arch = "x86_64")]
@@ -94,7 +96,8 @@ pub(crate) struct FieldGroup8<'a> {
 }
 
 impl FieldGroup8<'_> {
-    /// Returns a mask of the existing fields, and a mask of the existing fields whose value is at most `bound`.
+    /// Returns a mask of the fields that exist (that lie before `self.end`), and a mask of the existing fields whose value is
+    /// at most `bound`.
     #[inline(always)]
     pub(crate) fn at_most_masks(&self, bound: u64) -> (u8, u8) {
         #[cfg(target_arch = "x86_64")]

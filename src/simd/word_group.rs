@@ -1,9 +1,9 @@
 //! Kernel of the codec `all-differences`: computes how each of eight fingerprints differs from an earlier one.
 //!
-//! Each fingerprint is coded by a symbol and a tail, the bits that the symbol leaves open. A usual symbol says that
+//! Each fingerprint is coded by a symbol and a tail, the bits that the symbol leaves open. A near symbol says that
 //! bit h is the first bit that differs from an earlier fingerprint; the tail has the positions of further differing
 //! bits, and which earlier fingerprint it is. A gap symbol says that the numeric difference to the predecessor has top
-//! bit h. `codec/all_differences/alphabet.rs` has the details.
+//! bit h; the tail has the bits below it. `codec/all_differences/alphabet.rs` has the details.
 
 /// The decoded code words of eight fingerprints, and the location of their tails.
 ///
@@ -22,7 +22,8 @@
 pub(crate) struct WordGroup8<'a> {
     pub(crate) words: &'a [u32; 8],
     pub(crate) block: &'a [u8],
-    /// Bit position in the block where the first tail ends. Each further tail ends where the one before it starts.
+    /// Bit position in the block where the first tail ends. The tails are stored backward: the second tail ends where the
+    /// first starts, and so on.
     pub(crate) end: usize,
 }
 
@@ -40,7 +41,7 @@ pub(crate) struct Deltas8 {
     pub(crate) back: [u64; 8],
     pub(crate) add: [u64; 8],
     pub(crate) flip: [u64; 8],
-    /// Bit position where each tail starts, modulo 2^64.
+    /// Bit position where each tail starts. In a damaged block, it may have wrapped around below 0.
     pub(crate) tail_starts: [u64; 8],
     /// Mask of the code words that are invalid. An invalid word is 0.
     pub(crate) invalid_words: u8,

@@ -45,7 +45,7 @@ impl SpillCounters {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// Total bytes read sequentially.
+    /// Total bytes read with [`SpillReader`](crate::spill::SpillReader).
     pub fn read(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
     }

@@ -1,5 +1,5 @@
-//! Temporary files for data that does not fit in memory, and external sorting. A temporary file is removed when it
-//! is dropped. Counters tell how many bytes were written, read, and are on disk.
+//! Temporary files for data that does not fit in memory, and external sorting. A temporary file is removed when its
+//! [`SpillFile`] is dropped. Counters tell how many bytes were written, read, and are on disk.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -24,7 +24,8 @@ use crate::wal::{count_inserts, is_unchanged};
 /// Threshold for the total size of the logs that were read into one memtable, in bytes. Below this threshold, the next log
 /// is read into the same memtable. So many small logs share one memtable, and a log after a large log gets a new memtable.
 const SHARED_MEMTABLE_BYTES: u64 = if cfg!(test) { 2048 } else { 1 << 20 };
-/// Smallest number of pairs of fingerprint and id for which a memtable is created, even if the logs have fewer pairs.
+/// A memtable for the contents of logs is created for at least this number of pairs of fingerprint and id, even if the
+/// logs have fewer.
 const MIN_PAIRS: u64 = if cfg!(test) { 64 } else { 1024 };
 /// Maximum number of pairs in a memtable, as a multiple of the number for which the memtable was created
 /// (`planned_pairs`). More pairs would overfill the memtable's hash buckets, so the logs are read again into a larger
@@ -41,7 +42,7 @@ pub(super) struct LogTail<F> {
     logs: Mutex<Vec<LogCursor>>,
 }
 
-/// The contents of all logs of a store, as [`read_logs`] returns them: as memtables, and as counts and sizes.
+/// The result of [`read_logs`]: memtables with the contents of all logs of a store, and counts and sizes of the logs.
 pub(super) struct LogContents<F> {
     /// Memtables with the contents of the logs ([`LogTail`]), oldest first. Together they contain all logs.
     pub(super) tails: Vec<LogTailSnapshot<F>>,
@@ -188,7 +189,8 @@ impl<F: Fingerprint> LogTail<F> {
     }
 
     /// Reads the records after the position `log` into the memtable, makes them visible, and returns the position after them.
-    /// All of these records are checked before the first is applied, because earlier snapshots share the memtable.
+    /// All of these records are checked before the first is applied: earlier snapshots share the memtable, so if a record is
+    /// damaged, the memtable must stay unchanged.
     fn read_new(
         &self,
         path: &Path,

@@ -182,8 +182,8 @@ impl<F: Fingerprint> Snapshot<F> {
     }
 
     /// Applies the memtables to names or notes that were read from segments. `values` has the name or note of each id
-    /// in `ids`. If a memtable has a name or note of the id, it replaces the value. If a memtable deletes a pair with
-    /// the id, the value becomes `None`.
+    /// in `ids`. If a memtable has a newer name or note of an id, the value becomes this name or note. If a memtable deletes
+    /// a pair with the id, the value becomes `None`.
     fn overlay_memtables<V>(
         &self,
         ids: &[u64],

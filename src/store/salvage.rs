@@ -32,7 +32,7 @@ pub struct SalvageOptions {
     pub min_distance: Option<u32>,
     /// Keys of metadata values that are always kept. Values of other keys are kept only if nothing is lost.
     pub kept_metadata: Vec<String>,
-    /// Text profile of the new store, used only if the manifest is lost.
+    /// Text profile of the new store (how texts become fingerprints), used only if the manifest is lost.
     pub profile: Option<String>,
     /// Memory for sorting, in bytes; see [`BuildOptions::memory`](field@BuildOptions::memory).
     pub memory: Option<u64>,

@@ -233,7 +233,8 @@ impl<F: Fingerprint> Snapshot<F> {
     }
 
     /// Like [`Snapshot::query`], but returns only matches that were inserted after the snapshot `before` of the same
-    /// store. Returns `None` if the newest memtable of this snapshot is not the newest memtable of `before`.
+    /// store. Searches only the newest memtable. Returns `None` if `before` has another newest memtable: then an older
+    /// memtable or a segment may also have such matches.
     pub(super) fn query_since(&self, before: &Self, fingerprint: F, distance: u32) -> Option<Vec<Match<F>>> {
         let (last, since) = (self.view.memtables.last()?, before.view.memtables.last()?);
         if !Arc::ptr_eq(&last.memtable, &since.memtable) {
@@ -422,7 +423,7 @@ impl<F: Fingerprint> Snapshot<F> {
     }
 
     /// Describes the logs that were found when the store was opened, oldest first. Logs whose operations are in segments now
-    /// are left out. Later writes of this process are not counted.
+    /// are left out. The lengths and counts do not include later writes of this process.
     pub fn logs(&self) -> &[LogInfo] {
         let in_segments = |log: &LogInfo| log.number < self.view.manifest.first_log;
         &self.view.logs[self.view.logs.partition_point(in_segments)..]

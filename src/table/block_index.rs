@@ -4,25 +4,26 @@ use crate::fingerprint::Fingerprint;
 use crate::simd;
 
 /// An index that finds the block of a fingerprint. The leading bits of the fingerprint choose a line of the
-/// directory. The next 16 bits are compared with the keys in this line, one for each block.
+/// directory. This line has a 16-bit key for each of its blocks. The next 16 bits of the fingerprint are compared
+/// with the keys.
 #[derive(Debug)]
 pub(super) struct BlockIndex<F> {
     /// The last fingerprint of each block, strictly ascending.
     last: Vec<F>,
-    /// One line for each value of the leading bits. It has the blocks whose last fingerprint has these leading bits.
+    /// One line for each value of the leading bits. A line has the blocks whose last fingerprint has these leading bits.
     directory: Vec<DirectoryLine>,
     /// Number of leading bits of a fingerprint that choose a line of the directory.
     leading_bits: u32,
 }
 
-/// Maximum number of blocks in a line of the directory.
+/// Maximum number of blocks in a line of the index's directory.
 const LINE_BLOCKS: usize = simd::RANKED_NUMBERS;
 /// Value stored in place of a line's number of blocks if the line has more than [`LINE_BLOCKS`].
 const OVERFULL: u16 = u16::MAX;
-/// Value that fills the unused key elements of a line of the directory. No key is greater.
+/// Value of the unused keys in a line of the index's directory: the largest possible key.
 const NO_KEY: u16 = u16::MAX;
 
-/// A line of the directory, which fills a cache line. It has the blocks whose last fingerprint has the same
+/// A line of the index's directory, which fills a cache line. It has the blocks whose last fingerprints have the same
 /// leading bits. Its elements, in this order:
 ///
 /// - a key for each block of the line: the 16 bits after the leading bits of the block's last fingerprint
@@ -113,10 +114,10 @@ impl<F: Fingerprint> BlockIndex<F> {
         }
     }
 
-    /// Finds the blocks that may contain a range: all fingerprints whose first `shared` bits are those of `low`.
-    /// `low` is the start of the range, with zeros after these bits. Returns the index of the first block whose
-    /// last fingerprint is at least `low`, and the number of further blocks. Returns `None` if the directory has
-    /// too little information to find these blocks; then the caller needs a binary search.
+    /// Finds the blocks that may contain the fingerprints of a range. `low` is the start of the range. All its
+    /// fingerprints have the first `shared` bits of `low`; the other bits of `low` are zeros. Returns the index of the
+    /// first block whose last fingerprint is at least `low`, and the number of further blocks. Returns `None` if only
+    /// a binary search can find these blocks.
     #[inline(always)]
     pub(super) fn find_range(&self, low: F, shared: u32) -> Option<(usize, usize)> {
         let high = low | !F::prefix_mask(shared);

@@ -32,8 +32,8 @@ const MIN_SPARSITY_LOG2: u32 = 3;
 pub(super) struct BloomFilter<F> {
     lines: Vec<FilterLine>,
     shape: FilterShape,
-    /// The bit pair of the mask of each probe. XOR with it changes the bit pair of a prefix to that of the flipped
-    /// prefix.
+    /// The [`BitPair`] of each probe's mask (the bits that the probe flips in the query's prefix). The XOR of the bit
+    /// pairs of a prefix and a mask is the bit pair of the flipped prefix.
     flips: Vec<BitPair>,
     /// The distinct values of [`BitPair::line`] in `flips`, ascending.
     flipped_lines: Vec<u32>,
@@ -44,7 +44,8 @@ pub(super) struct BloomFilter<F> {
 #[repr(align(64))]
 struct FilterLine([u64; 1 << (LINE_BITS_LOG2 - 6)]);
 
-/// The division of a prefix into flipped and fixed bits, and of the filter into *runs*: sequences of cache lines.
+/// How a filter finds the cache line of a prefix. The leading bits of the prefix, which probes may flip, are the
+/// *flipped bits*. The bits after them, the *fixed bits*, choose a *run* of cache lines in the filter.
 #[derive(Clone, Copy, Debug)]
 struct FilterShape {
     /// Number of leading bits of the prefix that probes may flip.
@@ -57,9 +58,9 @@ struct FilterShape {
     run_lines_log2: u32,
 }
 
-/// The two bits that a prefix sets in the filter, as a cache line (its index in the run) and two bit positions in
-/// this line. The mask of a probe has a bit pair, too. The XOR of the bit pairs of a prefix and a mask is the bit
-/// pair of the flipped prefix.
+/// The two bits that a prefix sets in the filter, as a cache line and two bit positions in this line. Lines are
+/// numbered within the prefix's run, a sequence of lines. The mask of a probe has a bit pair, too. The XOR of the
+/// bit pairs of a prefix and a mask is the bit pair of the flipped prefix.
 #[derive(Clone, Copy, Debug)]
 struct BitPair {
     line: u32,
@@ -82,7 +83,7 @@ impl FilterShape {
         Some(FilterShape { flipped_bits, fixed_bits, runs, run_lines_log2 })
     }
 
-    /// Returns the bit pair of a prefix or of a probe's mask. It depends only on the leading bits that probes may
+    /// Returns the [`BitPair`] of a prefix or of a probe's mask. It depends only on the leading bits that probes may
     /// flip.
     #[inline(always)]
     fn bit_pair<F: Fingerprint>(&self, permuted: F) -> BitPair {
@@ -101,7 +102,7 @@ impl FilterShape {
 }
 
 /// The location of a query's prefix in the filter, before any bits are flipped: the first cache line of the
-/// prefix's run, and the bit pair of the prefix.
+/// prefix's run (a sequence of cache lines), and the [`BitPair`] of the prefix.
 #[derive(Clone, Copy)]
 pub(super) struct QueryBits {
     first_line: usize,
@@ -122,8 +123,8 @@ impl<F: Fingerprint> BloomFilter<F> {
         Some(BloomFilter { lines, shape, flips, flipped_lines, fingerprints: PhantomData })
     }
 
-    /// Returns the location of a query's prefix in the filter. The bits that no probe flips choose the run of
-    /// cache lines. They also change the positions of the two bits in their line.
+    /// Returns the location of a query's prefix in the filter. The prefix bits that no probe flips choose a run of
+    /// cache lines. They also take part in the choice of the prefix's two bits in a line.
     #[inline(always)]
     pub(super) fn query_bits(&self, permuted: F) -> QueryBits {
         let FilterShape { flipped_bits, fixed_bits, runs, run_lines_log2 } = self.shape;

@@ -8,7 +8,8 @@ use crate::fingerprint::Fingerprint;
 
 impl<F: Fingerprint> Table<F> {
     /// Returns the position of the first bit that differs between a permuted fingerprint and its predecessor. With
-    /// [`Codec::Gap`], returns the position of the top bit of their numeric difference. Positions are counted from the top.
+    /// [`Codec::Gap`], returns the position of the top bit of their numeric difference. Position 0 is the most significant
+    /// bit.
     pub fn differing_bit(&self, previous: F, next: F) -> u32 {
         let difference = match self.header().codec {
             Codec::Gap => next.wrapping_sub(previous),
@@ -17,8 +18,8 @@ impl<F: Fingerprint> Table<F> {
         difference.leading_zeros()
     }
 
-    /// Counts the positions that [`Table::differing_bit`] returns for neighbours, in every `step`-th block from the first one
-    /// on. Returns one count for each position.
+    /// Calls [`Table::differing_bit`] for all pairs of consecutive fingerprints in every `step`-th block (blocks 0, `step`,
+    /// 2 `step`, ...). Returns the number of pairs for each bit position.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) if a block is damaged.

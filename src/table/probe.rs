@@ -73,8 +73,8 @@ impl<F: Copy, C> Clone for ProbedTable<'_, F, C> {
 
 impl<F: Copy, C> Copy for ProbedTable<'_, F, C> {}
 
-/// Probes the next tables of `tables`, at most [`MAX_TABLES`], up to the first table with another codec. Returns
-/// the number of probed tables.
+/// Probes the next tables of `tables`, at most [`MAX_TABLES`], up to the first table with another codec. `table` is
+/// the next of these tables, and `codec` its codec. Returns the number of probed tables.
 fn probe_same_codec<'a, F: Fingerprint, C: BlockCodec<F> + CodecVariant>(
     (table, codec): (&'a Table<F>, &'a C),
     tables: &mut Peekable<impl Iterator<Item = &'a Table<F>> + Clone>,
@@ -157,8 +157,8 @@ impl<'a, F: Fingerprint, C: BlockCodec<F>, V: FnMut(ProbeHit<F>)> TableSearch<'a
         self.run_stages(&mut group)
     }
 
-    /// Runs all three stages for a group of probes, and empties the group. The caller has prefetched the lines of
-    /// the block indexes' directories.
+    /// Runs all three stages for a group of probes, and empties the group. For each probe, the caller has prefetched
+    /// the line of the table's block index that the first stage reads.
     fn run_stages(&mut self, group: &mut ProbeGroup<'a, F>) -> Result<()> {
         let tables = self.tables;
         simd::dispatch(FindBlocksStage { tables, group });
@@ -230,7 +230,7 @@ impl<'a, F: Fingerprint, C: BlockCodec<F>, V: FnMut(ProbeHit<F>)> TableSearch<'a
     }
 }
 
-/// The first stage: finds the blocks of each probe's range in the block index.
+/// The first stage of a look-up: finds, in the block index, the blocks that may have fingerprints with a probe's prefix.
 struct FindBlocksStage<'a, 'b, F, C> {
     tables: &'b [ProbedTable<'b, F, C>],
     group: &'a mut ProbeGroup<'b, F>,
@@ -271,7 +271,7 @@ impl<F: Fingerprint, C: BlockCodec<F>> Kernel for FindBlocksStage<'_, '_, F, C> 
     }
 }
 
-/// The second stage: reads the start of each block, to find the position where decoding starts.
+/// The second stage of a look-up: reads the start of each block, to find the position where decoding starts.
 struct LocateStage<'a, 'b, F, C> {
     tables: &'b [ProbedTable<'b, F, C>],
     group: &'a mut ProbeGroup<'b, F>,
@@ -311,7 +311,7 @@ impl<F: Fingerprint, C: BlockCodec<F>> Kernel for LocateStage<'_, '_, F, C> {
     }
 }
 
-/// The third stage: decodes the fingerprints of each range, and compares them with the query.
+/// The third stage of a look-up: decodes the fingerprints with each probe's prefix, and compares them with the query.
 struct CompareStage<'a, 'b, F, C, V> {
     search: &'a mut TableSearch<'b, F, C, V>,
     group: &'a ProbeGroup<'b, F>,

@@ -1,23 +1,24 @@
 //! A group of probes of a query that go through the stages of a look-up together. A *probe* looks for the
-//! fingerprints with one prefix, the range of the probe.
+//! fingerprints with one prefix. These fingerprints form the *range* of the probe.
 
 use crate::codec::FingerprintRange;
 use crate::fingerprint::Fingerprint;
 use crate::plan::PROBE_GROUP_LEN;
 
-/// Maximum number of entries in a group. A probe has one entry for the first block of its range, and one for each
-/// further block.
+/// Maximum number of entries in a group. A probe has one entry for each block that may have fingerprints with its
+/// prefix; if there are many such blocks, only for the first one.
 pub(super) const GROUP_CAPACITY: usize = PROBE_GROUP_LEN + 32;
-/// Maximum number of further blocks of a probe's range that get their own entries in the group.
+/// Maximum number of blocks of a probe, after the first one, that get their own entries in the group.
 pub(super) const MAX_EXTRA_BLOCKS: usize = 4;
 
-/// Probes on their way through the stages of a look-up. An *entry* of the group is a probe and one block of its range. Each
-/// array has one value for each entry. Each stage reads the arrays that the previous stage has written.
+/// Probes on their way through the stages of a look-up. An *entry* of the group is a probe and one of the blocks that may have
+/// fingerprints with its prefix. Each array has one value for each entry. Each stage reads the arrays that the previous stage
+/// has written.
 #[derive(Clone, Copy)]
 pub(super) struct ProbeGroup<'a, F> {
     pub(super) len: usize,
     pub(super) table: [u8; GROUP_CAPACITY],
-    /// Number of leading bits that all fingerprints of the entry's range have in common.
+    /// Length in bits of the prefix that the probe looks for.
     pub(super) shared: [u8; GROUP_CAPACITY],
     pub(super) low: [F; GROUP_CAPACITY],
     pub(super) block: [u32; GROUP_CAPACITY],
@@ -25,16 +26,16 @@ pub(super) struct ProbeGroup<'a, F> {
     pub(super) location: [ProbeLocation; GROUP_CAPACITY],
 }
 
-/// The location of the fingerprints in a probe's range, as far as the stages of the look-up have found it.
+/// Where a table has fingerprints with the prefix that a probe looks for. Each stage of the look-up finds out more.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum ProbeLocation {
-    /// In the entry's block, if the table has any fingerprints of the range.
+    /// In the block of the entry, if the table has any fingerprint with the prefix.
     Block,
     /// In several blocks: too many for each block to get its own entry in the group.
     Blocks,
-    /// In the entry's block, from this position on: the `index` in the `ScanStart` that `BlockCodec::locate` returned.
+    /// In the block of the entry, from this position on: the `index` in the `ScanStart` that `BlockCodec::locate` returned.
     Start(u32),
-    /// Nowhere: the entry's block has no fingerprints of the range.
+    /// Nowhere: the block has no fingerprint with the prefix.
     Empty,
 }
 
@@ -45,7 +46,7 @@ impl<F: Fingerprint> ProbeGroup<'_, F> {
         FingerprintRange { low, high: low | !F::prefix_mask(u32::from(self.shared[i])) }
     }
 
-    /// Adds an entry for another block of the range of entry `i`.
+    /// Adds an entry for the same probe as entry `i`, but for another block of the table.
     #[inline(always)]
     pub(super) fn push_block(&mut self, i: usize, block: usize) {
         let next = self.len % GROUP_CAPACITY;

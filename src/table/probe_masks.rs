@@ -7,10 +7,11 @@ use crate::fingerprint::Fingerprint;
 /// of the query's prefix, where r is the number of flips of the plan.
 ///
 /// A probe whose mask flips r bits looks for fingerprints with the whole flipped prefix, because no other bit of the prefix
-/// may differ. A probe whose mask flips fewer bits looks for fingerprints that share only the first `flipped_bits` bits.
+/// may differ. A probe whose mask flips fewer bits looks for all fingerprints with the first `flipped_bits` bits of the
+/// flipped prefix.
 #[derive(Debug)]
 pub(super) struct ProbeMasks<F> {
-    /// Number of bits, at the start of the prefix, that the masks may flip.
+    /// Number of leading bits of the query that the masks may flip.
     pub(super) flipped_bits: u32,
     /// The masks that flip fewer bits than the plan allows, then the masks that flip as many as it allows. Each of the
     /// two parts is ascending, so that probes of the same block are adjacent.

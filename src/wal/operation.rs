@@ -133,8 +133,8 @@ impl<F: Fingerprint> Payload<F> {
         self.bytes.len()
     }
 
-    /// Calls `visitor` with each operation, in order. Operations are decoded again, since keeping a copy of each would
-    /// take as much work.
+    /// Calls `visitor` with each operation, in order. Decodes the operations from the payload: this takes no more time than
+    /// copying each pushed operation would.
     pub(crate) fn visit(&self, mut visitor: impl FnMut(Operation<'_, F>)) {
         let mut operations = OperationReader::new(&self.bytes, self.version);
         while let Ok(Some(operation)) = operations.next() {

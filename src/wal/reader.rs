@@ -114,8 +114,8 @@ pub(crate) fn read_log_header<F: Fingerprint>(
     Ok(Some(LogPosition { header, next_sequence, closed: false, sound_bytes, torn_bytes, last: None }))
 }
 
-/// Whether the bytes of a log still have the same header and the same last record as in the earlier read that
-/// ended at `read`.
+/// Whether the bytes of a log still have the same header, and the same record before the position `read`, as when the
+/// log was read up to this position.
 pub(crate) fn is_unchanged<F: Fingerprint>(
     path: &Path,
     bytes: &[u8],
@@ -135,7 +135,7 @@ pub(crate) fn is_unchanged<F: Fingerprint>(
         && read.last.is_none_or(has_record)
 }
 
-/// Reads a log from the position where an earlier call ended, like [`read_log`].
+/// Like [`read_log`], but starts at the position `from`, where an earlier call ended.
 pub(crate) fn continue_log<F: Fingerprint>(
     path: &Path,
     bytes: &[u8],
@@ -261,10 +261,9 @@ fn wrong_sequence(found: u64) -> Damage {
     Damage::Field { name: "sequence", found, expected: "one more than that of the record before" }
 }
 
-/// Decides whether the unsound bytes at offset `at` are damage or the result of a crash. They are damage if they
-/// were synced before: then this function returns `damage` as an error. A later record proves that they were
-/// synced if its sequence number is at least `min_sequence` and it says that more than `at` bytes of the file were
-/// durable.
+/// Returns `damage` as an error if the unsound bytes at offset `at` had been synced. Otherwise a crash may have left
+/// them. A later record proves the sync: its sequence number is at least `min_sequence`, and its field for the durable
+/// length of the log is greater than `at`.
 fn refuse_if_synced(
     path: &Path,
     bytes: &[u8],

@@ -20,7 +20,7 @@ pub(crate) struct LogSyncer {
     state: Mutex<SyncState>,
     /// Notified when a sync has ended.
     ended: Condvar,
-    /// Notified when a thread has called [`LogSyncer::sync_to`]. The thread that will sync next waits for it.
+    /// Notified when a thread has called [`LogSyncer::sync_to`]. Before a sync, the syncing thread waits here for others.
     joined: Condvar,
 }
 

@@ -31,7 +31,8 @@ pub(crate) struct LogWriter<F> {
     next_sequence: u64,
     /// Buffer for an encoded record. A record is written in one call.
     record: Vec<u8>,
-    /// Whether the log was closed, or a record may be partly written. A reader would ignore records after it.
+    /// Whether no more records can be appended: the log was closed, or a failed write may have left a partial record.
+    /// Readers ignore all records after a partial one.
     failed: bool,
     syncer: Arc<LogSyncer>,
     fingerprints: PhantomData<fn(F)>,

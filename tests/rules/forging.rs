@@ -145,7 +145,8 @@ pub(super) fn whole_store() -> StoreFiles {
     files_of(&disk)
 }
 
-/// Returns the files of a valid store with one segment, which has one table and no ids.
+/// Returns the files of a valid store with one segment, which has one table and no ids. `codec` and `span` are the
+/// [`BuildOptions`] of these names.
 pub(super) fn one_table(codec: Codec, span: Option<u16>, fingerprints: &[u64]) -> StoreFiles {
     let disk = SimulatedDisk::default();
     let options = BuildOptions {

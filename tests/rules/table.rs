@@ -178,7 +178,8 @@ fn parts(page: &mut SpecPage) {
     page.add("block-checksum", "of the only block", "checksum of the block", wrong);
 }
 
-/// Adds forged stores that break a rule that only a full check verifies, except rules of the coding of blocks.
+/// Adds forged stores that break the rules that only a full check of a store verifies. Rules of the coding of blocks are
+/// left out.
 fn checking(page: &mut SpecPage) {
     let base = one_table(Codec::Gap, Some(1), &FINGERPRINTS);
     let message = "the fingerprints of a block are not ascending";

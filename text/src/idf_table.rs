@@ -49,7 +49,7 @@ impl IdfTable {
         Ok(IdfTable { features, median })
     }
 
-    /// Returns the IDF of a feature in units of 2^-24: the table's median if the table does not contain the feature.
+    /// Returns the IDF of a feature in units of 2^-24. If the table does not contain the feature, returns the table's median.
     pub(crate) fn units(&self, feature: &str) -> u32 {
         (self.features.get(feature).unwrap_or(&self.median) * IDF_UNIT).round() as u32
     }

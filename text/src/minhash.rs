@@ -151,8 +151,8 @@ fn round_minima(words: &[u64]) -> ([u64; SIGNATURE_BITS], usize) {
     (first, empty)
 }
 
-/// Fills the empty positions of `minima`, to which no round assigns a word, with their minimum hashes over all words. `first`
-/// contains the numbers of the positions that [`round_minima`] returns.
+/// Fills the empty positions of `minima`, to which no round assigns a word, with their minimum hashes over all words. `first` is
+/// the array that [`round_minima`] returns.
 #[inline(always)]
 fn fill_empty_positions(words: &[u64], first: &[u64; SIGNATURE_BITS], minima: &mut [u32; SIGNATURE_BITS]) {
     let (mut positions, mut count) = ([0_u16; SIGNATURE_BITS], 0);
@@ -249,7 +249,7 @@ pub struct Signature {
     pub bands: [u64; BANDS],
     /// Number of different features in the set, at least 1.
     pub features: u32,
-    /// Sum of the hashes of all features, modulo 2^64. It helps to identify the set.
+    /// Sum of the hashes of all features, modulo 2^64. It is a checksum of the set.
     pub sum: u64,
 }
 

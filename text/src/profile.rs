@@ -406,7 +406,8 @@ impl Profile {
         }
     }
 
-    /// Visits all features of a text without their weights. If the features are keywords, visits all possible keywords of the text.
+    /// Visits all features of a text without their weights. If the features are keywords, visits all words of the text that can
+    /// be keywords, not only the heaviest.
     pub(crate) fn visit_unweighted(&self, text: &str, mut visit: impl FnMut(&str)) {
         self.visit_weighted(text, usize::MAX, |feature, _| visit(feature));
     }
@@ -506,7 +507,7 @@ impl FromStr for Profile {
     /// Parses the name of a profile that needs no files.
     ///
     /// # Errors
-    /// As [`Profile::with_resources`].
+    /// The errors of [`Profile::with_resources`].
     fn from_str(name: &str) -> Result<Self> {
         Profile::with_resources(name, &Resources::default())
     }

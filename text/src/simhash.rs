@@ -155,8 +155,8 @@ fn xxh3<F: Fingerprint>(feature: &[u8]) -> F {
     if F::BITS == 64 { F::from_u128(u128::from(xxh3_64(feature))) } else { F::from_u128(xxh3_128(feature)) }
 }
 
-/// Hasher for hash tables whose keys are hashes already. It only multiplies a key. The product makes keys that differ only in low
-/// bits differ in high bits too, which hash tables also use.
+/// Hasher for hash tables whose keys are hashes already. It only multiplies a key by a constant. If two keys differ only in low
+/// bits, their products also differ in high bits, which hash tables need.
 #[derive(Default)]
 pub(crate) struct PrehashedHasher(u64);
 

@@ -27,8 +27,8 @@ pub fn check_recall(recall: f64) -> Result<()> {
     Err(Error::BadArgument("option `recall`: expected a number between 0 and 1".to_owned()))
 }
 
-/// Returns the error for a similarity threshold that is too low, so that no search for similar signatures reaches this recall. The
-/// message suggests the lowest possible threshold, with two decimals.
+/// Returns the error for a similarity threshold `similar` that is too low: no search for signatures with this similarity reaches
+/// the recall `recall`. The message suggests the lowest possible threshold, with two decimals.
 pub fn similarity_too_low_error(similar: f64, recall: f64) -> Error {
     let is_possible =
         |similarity: &f64| BandSearch::new(*similarity, recall, BANDS, u64::MAX_DISTANCE).is_some();

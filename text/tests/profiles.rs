@@ -1,4 +1,4 @@
-//! Fingerprints of texts do not change between versions, because stores keep them for years.
+//! Tests that a profile gives the same fingerprints in every version, as is necessary because stores keep fingerprints for years.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -15,7 +15,7 @@ pub(crate) enum IndexSpec {
     Mih { blocks: usize },
     /// gaoya's simhash index with this number of blocks.
     Gaoya { blocks: usize },
-    /// bk-tree.
+    /// The crate bk-tree.
     BkTree,
     /// Linear scan of all fingerprints.
     Scan,

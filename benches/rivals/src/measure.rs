@@ -43,7 +43,7 @@ pub(crate) struct QueryRow {
     /// Whether the index stores ids, and the type of the ids ([`HammingIndex::id_kind`]).
     id_kind: String,
     build_seconds: f64,
-    /// Bytes of memory that the index takes per fingerprint, for queries at full speed.
+    /// Memory of the index in bytes per fingerprint, with its memory-mapped files, if any, in the page cache.
     resident_bytes_each: f64,
     /// Bytes on disk per fingerprint; `None` if the index cannot be stored on disk.
     disk_bytes_each: Option<f64>,

@@ -43,7 +43,7 @@ struct SimilarArgs {
     shingles: Option<PathBuf>,
 }
 
-/// A line of the file of shingles.
+/// A line of the output file of `--shingles`: a document with its hashed shingles.
 #[derive(Serialize)]
 struct ShingledDocument<'a> {
     id: &'a str,

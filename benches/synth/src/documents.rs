@@ -56,7 +56,7 @@ pub(crate) struct CopySource {
     /// Id of the original.
     #[serde(rename = "of")]
     pub(crate) original: u64,
-    /// Exact Jaccard similarity of the copy and the original: of their sets of word 3-grams.
+    /// Exact Jaccard similarity of the word 3-grams of the copy and of the original.
     pub(crate) similarity: f64,
 }
 
@@ -191,7 +191,7 @@ fn edit_to_similarity(original: &[u32], target: f64, state: &mut u64) -> (Vec<u3
 }
 
 /// Makes one random edit: replaces, inserts or removes a word at a random place, appends a word, or removes the last word.
-/// Edits of the last word change the fewest shingles.
+/// The last two kinds of edits change the fewest shingles.
 fn edit_once(words: &mut Vec<u32>, state: &mut u64) {
     let place = below(words.len() as u64, state) as usize;
     match below(6, state) {

@@ -11,8 +11,8 @@ const BATCH_SLICES: u64 = 32;
 
 /// Distinct random 64-bit fingerprints. The same seed gives the same fingerprints.
 ///
-/// The range of all 64-bit values is split into equal slices with equal numbers of fingerprints. Slices are independent, so
-/// threads share the work, and no fingerprint can exceed the largest value.
+/// The range of all 64-bit values is split into equal slices, and each slice gets the same number of fingerprints. Slices
+/// are independent, so several threads can generate them in parallel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RandomFingerprints {
     count: u64,

@@ -1,4 +1,4 @@
-//! Tests of the output. The store has the requested fingerprints, and the copies of documents have the stated similarity.
+//! Tests that the store has the requested fingerprints, and that copies of documents have the stated similarity.
 
 use std::collections::HashMap;
 use std::fs;

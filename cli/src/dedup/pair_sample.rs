@@ -10,7 +10,7 @@ use crate::histogram::bar;
 use crate::numbers::{format_count, format_count_of};
 use crate::output::{self, Output, escape_name, escape_text, object};
 
-/// Width of the longest bar, in columns of the terminal.
+/// Width of the longest bar of the histogram, in columns of the terminal.
 const BAR_COLUMNS: usize = 30;
 /// Maximum number of differing passages shown for a pair.
 const MAX_PASSAGES: usize = 4;

@@ -25,7 +25,7 @@ impl ReadCheckpoint {
     /// Number of 64-bit fields of an encoded [`ReadCheckpoint`].
     const FIELDS: usize = 6;
 
-    /// Moves both positions past the next document, which has this line and checksum.
+    /// Moves the checkpoint past the next document, which has this line and checksum.
     pub(super) fn push(&mut self, line: u64, checksum: u64) {
         self.before_last = self.end;
         let end = &mut self.end;

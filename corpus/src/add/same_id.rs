@@ -9,7 +9,7 @@ use simstore_io::DocumentId;
 /// all ids of the store once for every 131,072 documents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SameIdPolicy {
-    /// Stores the document too. An id may have any number of fingerprints.
+    /// Stores the new fingerprint in addition to the stored ones. An id may have any number of fingerprints.
     #[default]
     KeepBoth,
     /// Replaces all fingerprints that are stored with the id.

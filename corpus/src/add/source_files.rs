@@ -227,7 +227,8 @@ impl SourceFiles {
         self.indices.get(path).map(|&place| self.to_read[place].start.line)
     }
 
-    /// Index of the file that a document comes from: the path itself, or the archive that contains it.
+    /// Index in `to_read` of the file that has the document at `path`: the file at this path itself, or the archive that
+    /// contains the path. `None` if the file is not in `to_read`.
     pub(super) fn index_of(&self, path: &Path) -> Option<usize> {
         path.ancestors().find_map(|path| self.indices.get(path).copied())
     }

@@ -127,8 +127,8 @@ pub struct ProfileCurve {
     pub points: Vec<CurvePoint>,
     /// Distance with the largest predicted F1. If several distances have the largest F1, the smallest of these distances.
     pub best: u32,
-    /// Whether there are too few random pairs for predictions about the corpus. Too few means: if no random pair is within a
-    /// distance, the corpus may still have more false pairs within this distance than labelled pairs.
+    /// Whether there are too few random pairs (of unrelated texts) for predictions about the corpus. In this case, even if no
+    /// random pair is within a distance, the corpus may have more false pairs than labelled pairs within this distance.
     pub too_few_random: bool,
 }
 

@@ -29,7 +29,8 @@ pub struct Evaluation {
     pub malformed: u64,
     /// Size of the corpus for which precision and F1 are predicted, in documents.
     pub documents: u64,
-    /// Minimum Jaccard similarity of a random pair that counts as [alike](crate::evaluate).
+    /// Minimum Jaccard similarity at which two unrelated texts (a *random pair*) count as [alike](crate::evaluate), so that
+    /// finding the pair is not an error.
     pub alike_from: f64,
 }
 

@@ -16,8 +16,8 @@ use crate::observer::{Observer, Stage};
 
 /// A batch of texts is fingerprinted when the texts have this many bytes in total.
 const BATCH_BYTES: usize = 8 << 20;
-/// Approximate number of random pairs whose texts are compared at each distance, if more pairs have this distance. The
-/// share of [alike](crate::evaluate) pairs in such a sample has an error of about two percentage points.
+/// If more random pairs (of unrelated texts) than this have the same distance, the texts of only about this many of them
+/// are compared. The share of [alike](crate::evaluate) pairs in such a sample has an error of about two percentage points.
 const VERIFIED_PAIRS_PER_DISTANCE: u64 = 4096;
 
 /// Indices of the two texts of a labelled pair, and whether the texts are near-duplicates.

@@ -16,8 +16,8 @@ pub struct LabelledPair {
     pub texts: [String; 2],
     /// Whether the two texts are near-duplicates.
     pub is_positive: bool,
-    /// Path of the document that both texts are versions of. Texts of pairs with the same path are related, so they make
-    /// no random pair.
+    /// Path of the document that both texts are versions of. Texts of pairs with the same path count as related, so
+    /// [`evaluate`](crate::evaluate::evaluate) never pairs them at random.
     pub path: Option<String>,
 }
 
@@ -52,7 +52,7 @@ impl Default for PairOptions {
 /// Reads the labelled pairs of JSON lines files, in order. `-` is standard input.
 ///
 /// # Errors
-/// If a pair is malformed, the item is [`Error::BadInput`], and the next pair follows. Either all pairs must have labels, or
+/// If a pair is malformed, its item is [`Error::BadInput`], and the iteration continues. Either all pairs must have labels, or
 /// none: if the first pair has a label, a pair without one is malformed, and vice versa. Other errors are the errors of
 /// [`documents`](simstore_io::documents).
 pub fn labelled_pairs(paths: &[PathBuf], options: &PairOptions) -> LabelledPairs {

@@ -64,7 +64,8 @@ pub struct EvaluateOptions {
     pub bits: u32,
     /// Size of the corpus to recommend a distance for, in documents. Precision and F1 are computed for this size.
     pub documents: u64,
-    /// Minimum Jaccard similarity of a random pair that counts as [alike](self), from 0 to 1.
+    /// Minimum Jaccard similarity at which two unrelated texts (a *random pair*) count as [alike](self), so that finding the
+    /// pair is not an error. From 0 to 1.
     pub alike_from: f64,
     /// Thresholds of Jaccard similarity to evaluate too: recall and precision of comparing texts instead of fingerprints. No
     /// threshold may be below `alike_from`.

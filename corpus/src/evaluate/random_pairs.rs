@@ -17,7 +17,7 @@ const PAIRS_PER_STREAM: u64 = 1 << 16;
 pub(crate) struct GroupedText<F> {
     pub(crate) fingerprint: F,
     pub(crate) number: usize,
-    /// Group of related texts that the text belongs to. Two texts of one group never make a random pair.
+    /// Group of related texts that the text belongs to. Two texts of one group are never paired at random.
     pub(crate) group: usize,
 }
 

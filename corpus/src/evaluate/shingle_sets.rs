@@ -30,7 +30,7 @@ impl ShingleSets {
         })
     }
 
-    /// Appends the sets of the next texts.
+    /// Writes the shingle sets of more texts to the end of the file, in order.
     pub(crate) fn append(&mut self, sets: &[Vec<u64>]) -> Result<()> {
         for set in sets {
             let bytes: Vec<u8> = set.iter().flat_map(|shingle| shingle.to_le_bytes()).collect();

@@ -6,8 +6,8 @@ use simstore::{Error, Result};
 /// Precision and recall of a search that compares texts: it finds a pair if the Jaccard similarity of the shingle sets is at
 /// least a threshold.
 ///
-/// The threshold is at least [`EvaluateOptions::alike_from`](crate::evaluate::EvaluateOptions::alike_from). A random pair that
-/// reaches it therefore counts as near-duplicates, never as a false positive.
+/// The threshold is at least [`EvaluateOptions::alike_from`](crate::evaluate::EvaluateOptions::alike_from). Two unrelated texts
+/// that reach it therefore count as near-duplicates, never as a false positive.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SimilarityPoint {
     /// Threshold of Jaccard similarity.

@@ -39,9 +39,9 @@ const MEMORY_BLOCK_LEN: usize = 1 << 16;
 ///
 /// # Errors
 /// An item is [`Error::BadInput`] in these cases:
-/// - The line is malformed. The next line follows.
-/// - The size of a raw file is not a multiple of the width, or a file cannot be opened or read to its end. The next file
-///   follows.
+/// - A line is malformed. The iteration then continues with the next line.
+/// - The size of a raw file is not a multiple of the width, or a file cannot be opened or read to its end. The iteration
+///   then continues with the next file.
 ///
 /// The iteration ends with [`Error::Io`] if a file does not exist. It ends with [`Error::BadArgument`] if a raw file has
 /// another width, or if the name of a file says that it holds documents.
@@ -57,7 +57,7 @@ pub struct FingerprintIter<F> {
     read_once: Arc<ReadOnceInputs>,
     /// Fingerprints in memory, instead of files.
     in_memory: Option<MemoryFingerprints>,
-    /// The current file, and whether it is raw.
+    /// Path and reader of the current file, and whether the file holds raw little-endian values instead of lines.
     input: Option<(Arc<Path>, Input, bool)>,
     /// Number of records read so far from all inputs, including malformed records.
     position: u64,
@@ -96,8 +96,8 @@ impl<F: Fingerprint> FingerprintIter<F> {
         self.input.as_ref().map(|(path, input, _)| (path, input.line()))
     }
 
-    /// Returns the next block of fingerprints in memory, the position of the first one, and their path in messages. `None`
-    /// if no fingerprints in memory remain, or if the fingerprints have ids of their own.
+    /// Returns the next block of fingerprints in memory, the position of the first one, and the path that messages name.
+    /// `None` if no fingerprints in memory remain, or if the fingerprints have ids of their own.
     pub(crate) fn next_memory_block(&mut self) -> Result<Option<MemoryBlock<'_, F>>> {
         let Some(in_memory) = &self.in_memory else { return Ok(None) };
         let (in_memory, position) = (in_memory.get::<F>()?, self.position as usize);
@@ -142,7 +142,7 @@ impl<F: Fingerprint> FingerprintIter<F> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::BadInput`] if the file cannot be read to its end. The next file follows.
+    /// [`Error::BadInput`] if the file cannot be read to its end. The next call continues with the next file.
     pub fn read_block(&mut self, fingerprints: &mut Vec<F>) -> Result<u64> {
         let Some((_, input, true)) = &mut self.input else { return Ok(0) };
         if self.failed {

@@ -221,8 +221,8 @@ impl Inputs {
         self.skip_malformed
     }
 
-    /// Paths of the inputs that are standard input, pipes, devices, or documents from an iterator, so that they can be
-    /// read only once. Includes inputs that have been [spooled](Inputs::spool), although these can be read again.
+    /// Paths of the inputs that can be read only once: standard input, pipes, devices, and documents from an iterator.
+    /// Includes inputs that have been [spooled](Inputs::spool), although these can be read again.
     pub fn read_once_paths(&self) -> impl Iterator<Item = &Path> {
         self.paths
             .iter()

@@ -27,11 +27,11 @@ pub enum ItemOrBlock<'a, F> {
 /// Consecutive fingerprints of a raw file or in memory. Their ids are their positions.
 #[derive(Clone, Copy, Debug)]
 pub struct FingerprintBlock<'a, F> {
-    /// The fingerprints.
+    /// Fingerprints, in the order of the input.
     pub fingerprints: &'a [F],
     /// Position of the first fingerprint of the block among the records of all inputs, from 0. Malformed records count too.
     pub position: u64,
-    /// Input file.
+    /// Path of the raw file, or the name that messages give to fingerprints in memory.
     pub path: &'a Arc<Path>,
     /// Number of the block's first fingerprint within its file, from 1.
     pub line: u64,

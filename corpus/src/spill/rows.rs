@@ -27,7 +27,7 @@ pub enum Rows<R> {
 #[derive(Debug)]
 pub struct SpilledRows<R> {
     file: SpillFile,
-    /// The same file, opened when a row is first read by its index.
+    /// `file`, opened for reads of rows by index. Empty until the first such read.
     opened: OnceLock<File>,
     rows: PhantomData<R>,
 }

@@ -158,7 +158,8 @@ impl StageReader {
         }
     }
 
-    /// Reads a table. Returns an error if `is_sound` rejects a row, or if the rows are not strictly ascending.
+    /// Reads the next table of the file. Returns an error if `is_sound` rejects a row, or if the rows are not strictly
+    /// ascending.
     pub(crate) fn rows<R: FixedSize>(
         &mut self,
         workspace: &Workspace,
@@ -175,7 +176,7 @@ impl StageReader {
         Ok(rows.finish()?)
     }
 
-    /// Reads a table of numbers.
+    /// Reads the next table of the file, a table of numbers.
     pub(crate) fn numbers(&mut self) -> Result<Vec<u64>, StageReadError> {
         let mut numbers = Vec::new();
         self.visit(|number| {
@@ -185,7 +186,7 @@ impl StageReader {
         Ok(numbers)
     }
 
-    /// Reads a table, and visits its rows.
+    /// Reads the next table of the file, and calls `visitor` for each of its rows.
     pub(crate) fn visit<R: FixedSize>(
         &mut self,
         mut visitor: impl FnMut(R) -> Result<(), StageReadError>,

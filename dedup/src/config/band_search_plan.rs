@@ -20,8 +20,8 @@ pub(crate) struct BandSearchPlan {
 }
 
 /// Extra time that a plan with a higher recall than requested may take, for any number of documents; in seconds
-/// on one core. A higher recall is worth some time, because documents made from one template differ in the same way,
-/// so that a search may miss all their pairs together.
+/// on one core. A higher recall is worth some time: pairs of documents made from one template have mostly the same
+/// common features, so a search that misses one of these pairs may miss all of them.
 const EXTRA_SECONDS_MAX: f64 = 0.25;
 /// Extra time per document that a plan with a higher recall may take in addition to [`EXTRA_SECONDS_MAX`], in
 /// seconds on one core.

@@ -36,8 +36,8 @@ const DEFAULT_RECALL: f64 = 0.95;
 pub(crate) struct ResolvedConfig {
     pub(crate) kind: InputKind,
     pub(crate) width: Width,
-    /// Inputs, with the options for reading them: also the field that the keep rule compares, and the memory
-    /// limit.
+    /// Inputs, with the options for reading them. These include the memory limit, and the field that the keep rule
+    /// compares.
     pub(crate) inputs: Inputs,
     /// List of the input files; `None` if the inputs are fingerprints.
     pub(crate) file_list: Option<FileList>,
@@ -224,7 +224,7 @@ impl DedupConfig {
         Ok((DedupConfig { comparison: compare, pairs: true, ..self.clone() }, threshold))
     }
 
-    /// Fails if options are invalid, whatever the inputs are.
+    /// Fails if the options are invalid by themselves, without regard to the inputs.
     pub(crate) fn check(&self) -> Result<()> {
         if !self.against.is_empty() && self.comparison.verify_config().is_some() {
             return bad_argument(

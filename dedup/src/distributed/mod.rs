@@ -7,7 +7,7 @@
 //!   folder of [`DedupConfig::resume`](crate::DedupConfig::resume). When all part files are in one folder, a
 //!   [`run`](crate::run()) with this folder reads them instead of the inputs. The result is the same as
 //!   without shards.
-//! - **Tasks of a cluster** share the whole search, in a program that moves data between them itself. The
+//! - **Tasks** on several machines share the whole search, in a program that moves data between them itself. The
 //!   functions of [`SimilarSearch`](similar_search::SimilarSearch),
 //!   [`ComponentStars`](similar_search::ComponentStars) and [`SimilarStores`](similar_stores::SimilarStores)
 //!   depend only on their arguments. So a task may be repeated, or run twice at once. A program that combines

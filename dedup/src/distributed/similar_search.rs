@@ -69,10 +69,12 @@ impl SimilarSearch {
         Ok(band_search_plan::plan_band_search(self.min_similarity, recall, distinct)?.search)
     }
 
-    /// Returns the digests of `a` and `b`, the smaller one first, if the two documents are a candidate; else
-    /// `None`. `a` and `b` must be a pair that the join of `band` has found. If the two values of this band are
-    /// equal, the join must give the pair twice, in both orders; any other pair, it must give once. Then the calls
-    /// for all pairs of all joins return each candidate exactly once.
+    /// Returns the digests of `a` and `b`, the smaller one first, if the two documents may be similar and no other
+    /// band returns this pair; else `None`. Call this for all pairs that the join of each `band` finds. Then each
+    /// candidate pair is returned exactly once, even if the joins of several bands find it.
+    ///
+    /// A join must give a pair with equal values of the band twice, as `(a, b)` and as `(b, a)`. It must give
+    /// every other pair once.
     pub fn candidate(
         &self,
         search: &BandSearch,
@@ -139,15 +141,15 @@ pub struct ComponentStars {
     members: Vec<u128>,
     /// Index in `members` of each member, by the digest of the member.
     indexes: HashMap<u128, u32>,
-    /// Similar pairs (worse, better, similarity). The two documents are given by their indexes in `members`;
-    /// the better one is preferred.
+    /// Similar pairs: (less preferred document, more preferred document, similarity). The documents are given by
+    /// their indexes in `members`.
     pairs: Vec<(u32, u32, f64)>,
 }
 
 /// Assignment of a unique document, the member, to its representative.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Assignment {
-    /// Digest of the assigned document.
+    /// Digest of the document that gets a representative.
     pub member: u128,
     /// Digest of the most preferred representative that is similar to the member.
     pub representative: u128,

@@ -69,7 +69,7 @@ impl SimilarStores {
         self.min_hasher.profile()
     }
 
-    /// For each text, returns the most similar stored document, with the index of its store before it; `None` if
+    /// For each text, finds the most similar stored document. Returns (index of its store, document), or `None` if
     /// no stored document is similar to the text. Ties go to the first store, then to the smallest id.
     ///
     /// # Errors

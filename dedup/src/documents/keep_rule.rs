@@ -38,7 +38,7 @@ impl KeepRule {
         }
     }
 
-    /// Whether the rule compares only numbers.
+    /// Whether the rule compares values as numbers: `Largest` and `Smallest`.
     pub(crate) fn compares_numbers(&self) -> bool {
         matches!(self, KeepRule::Largest(_) | KeepRule::Smallest(_))
     }
@@ -65,8 +65,8 @@ type FieldRule = fn(String) -> KeepRule;
 const FIELD_RULES: [(&str, FieldRule); 3] =
     [("newest:", KeepRule::Newest), ("largest:", KeepRule::Largest), ("smallest:", KeepRule::Smallest)];
 
-/// Returns the names of the rules, as suggestions for the misspelled name `rule`. Rules that compare a field are
-/// among them only if `rule` names a field; they name the same field.
+/// Returns the names of rules, as suggestions for the misspelled name `rule`. If `rule` ends in a colon and a field,
+/// the suggestions include the rules that compare a field, with this field.
 fn rule_names(rule: &str) -> Vec<String> {
     let field = rule.split_once(':').map(|(_, field)| field).filter(|field| !field.is_empty());
     let field_rule = FIELD_RULES.iter().map(|(begin, _)| format!("{begin}{}", field.unwrap_or("FIELD")));

@@ -23,7 +23,7 @@ pub(crate) struct SpilledBlockWriter {
     pub(crate) index: SpilledBlockIndex,
 }
 
-/// Sizes of the blocks on disk. They stay in memory.
+/// Index of the blocks on disk: the size of each block. The index stays in memory.
 #[derive(Debug)]
 pub(crate) struct SpilledBlockIndex {
     pub(crate) documents: usize,

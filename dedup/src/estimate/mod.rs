@@ -95,7 +95,8 @@ pub struct Estimate {
     /// Number of part files that a run with [`DedupConfig::resume`] would write. If the run is divided into
     /// shards, each shard writes some of these files.
     pub parts: usize,
-    /// Estimated size of the part files in bytes.
+    /// Estimated size in bytes of the part files, in which a run with [`DedupConfig::resume`] saves the fingerprints or
+    /// signatures of its documents.
     pub disk_of_parts: u64,
     /// Estimated maximum size of the output file with the kept documents, in bytes.
     pub disk_of_output: u64,

@@ -37,7 +37,7 @@ pub struct Boilerplate {
 }
 
 impl Boilerplate {
-    /// Whether at least half of the examined duplicates share mostly boilerplate.
+    /// Whether at least half of the examined duplicates share mostly boilerplate with their representatives.
     pub(crate) fn is_worth_reporting(self) -> bool {
         self.mostly_boilerplate > 0 && 2 * self.mostly_boilerplate >= self.examined
     }

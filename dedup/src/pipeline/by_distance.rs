@@ -39,7 +39,7 @@ impl UniquesByFingerprint {
 }
 
 impl Pipeline<'_> {
-    /// Compares documents by the Hamming distance of their fingerprints. If the configuration asks for it, also
+    /// Compares documents by the Hamming distance of their fingerprints. If the configuration requires it, also
     /// verifies the similarity of their texts.
     pub(crate) fn compare_by_distance(&self, distance: u32) -> Result<PipelineResult> {
         let &Pipeline { resolved, corpus, workspace, observer, .. } = self;
@@ -102,9 +102,9 @@ impl Pipeline<'_> {
         Ok(PipelineResult { clusters, stored, near, nearest, distinct, compared, boilerplate: None })
     }
 
-    /// Finds fingerprints that are repeated or near others, and their near pairs, or only edges as
-    /// [`with_pairs`](HammingSearch::with_pairs) says. Also returns rows (document, index of its fingerprint), in
-    /// document order, for all documents that have one of these fingerprints.
+    /// Finds the fingerprints that are repeated or near others, and their near pairs. If `with_pairs` is not set,
+    /// finds only edges that connect the same components as all near pairs. Also returns rows (document, index of
+    /// its fingerprint), in document order, for all documents that have one of the found fingerprints.
     fn near_fingerprints<F: Fingerprint>(
         &self,
         distance: u32,

@@ -78,8 +78,8 @@ pub(crate) struct SimilarityResult {
     /// All similar pairs, if the run lists pairs; else empty.
     pub(crate) pairs: Rows<ScoredPair>,
     /// Pairs of a represented unique document and the kept document most similar to it. A pair is left out if that
-    /// kept document is the representative. If the run keeps no document of a cluster, there is instead a pair for
-    /// each unique document with a similar one: the document and the other document most similar to it.
+    /// kept document is the representative. If the run removes all documents of each cluster (`--keep none`), the
+    /// pairs are instead each unique document and the other document most similar to it, if any is similar.
     pub(crate) nearest: Rows<ScoredPair>,
     /// (Number of verified pairs of unique documents, number of rejected pairs among them).
     pub(crate) compared: (u64, u64),
@@ -303,8 +303,8 @@ impl SimilarityStages<'_> {
         BandJoin { signatures, uniques, excluded, rule, workspace, stage: &stage }.find()
     }
 
-    /// Returns the documents whose features may be needed, in ascending order: the most preferred document of each
-    /// unique document in `candidates`, `dense_members` or `sample`. Each item has the index of the document twice,
+    /// Returns the documents whose features may be needed, in ascending order: one document of each group of exact
+    /// duplicates in `candidates`, `dense_members` or `sample`. Each item has the index of the document twice,
     /// because [`FeatureReader::features`] expects an index in the corpus and an index in the feature file.
     ///
     /// [`FeatureReader::features`]: crate::pipeline::features::FeatureReader::features

@@ -13,7 +13,7 @@ pub(crate) struct CandidateRule {
 }
 
 impl CandidateRule {
-    /// Whether two documents are a candidate, and no band before band number `band` is near. The caller has found
+    /// Whether two documents form a candidate pair, and no band before band number `band` is near. The caller has found
     /// that band number `band` is near. So each candidate is reported only once, for its first near band.
     #[inline]
     pub(crate) fn is_new(&self, a: &SignatureRow, b: &SignatureRow, band: usize) -> bool {
@@ -21,7 +21,7 @@ impl CandidateRule {
             && may_be_similar(a.features, b.features, self.min_similarity)
     }
 
-    /// Whether two signatures are near enough for a candidate: the whole signatures are within the maximum distance
+    /// Whether two signatures are near enough for a candidate pair: the whole signatures are within the maximum distance
     /// for signatures, and at least one of the searched bands is within the maximum distance for bands.
     #[inline(always)]
     pub(crate) fn accepts(&self, a: &[u64; BANDS], b: &[u64; BANDS]) -> bool {

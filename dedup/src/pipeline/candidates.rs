@@ -39,7 +39,7 @@ const MAX_PAIRS_PER_DOCUMENT: u16 = 1024;
 const MAX_PARTS: u64 = 512;
 /// Memory per unique document of the search for near values of a band, in bytes: the value and the index of the
 /// document, the start of the rows with each value, the memory of the search itself, and a reserve. The reserve is
-/// for values that are divided into files of different sizes.
+/// for files that are larger than average, if the values are divided into files.
 const JOINED_BAND_BYTES: u64 = 64;
 /// Maximum size of the write buffer of each file into which the values of a band are divided, in bytes.
 const MAX_BUFFER_BYTES: u64 = 1 << 18;
@@ -104,7 +104,7 @@ impl BandJoin<'_> {
         self.signatures.as_slice().zip(self.uniques.best_documents().as_slice())
     }
 
-    /// Whether two unique documents with near values of band number `band` are a candidate, and no band before
+    /// Whether two unique documents with near values of band number `band` form a candidate pair, and no band before
     /// `band` is near. Always true if the signatures are on disk, because [`filter_pairs`](Self::filter_pairs)
     /// compares them later.
     #[inline]
@@ -145,9 +145,9 @@ impl BandJoin<'_> {
         Ok(())
     }
 
-    /// Returns rows (value of band number `band`, unique document) for the unique documents in `bests`. If `part` is
-    /// set, the rows are divided into several files, in one of several ways (tables), which `part` names. Otherwise
-    /// all rows are together in memory.
+    /// Returns rows (value of band number `band`, unique document) for the unique documents in `bests`. Without
+    /// `part`, all rows are together in memory. Otherwise they are divided into several files. There are several
+    /// ways to divide them (*tables*); `part` has the number of the table to use.
     fn parts(
         &self,
         bests: &Rows<(u32, u32)>,
@@ -232,8 +232,9 @@ impl BandJoin<'_> {
     }
 
     /// Joins band number `band`: adds the candidates with near values of the band to `found`. `ordered` has rows
-    /// (value of the band, unique document) in any order; this function sorts them. If `part` is set, `ordered` has
-    /// only the rows of one file of the table (way to divide the rows into files) that `part` names.
+    /// (value of the band, unique document) in any order; this function sorts them. `part` is set if the rows are
+    /// divided into files, so that `ordered` has only the rows of one file. There are several ways to divide them
+    /// (*tables*); `part` has the number of the table.
     fn join(
         &self,
         mut ordered: Vec<(u64, u32)>,
@@ -371,7 +372,7 @@ fn parts_for(whole: u64, memory: u64, workspace: &Workspace) -> Result<u64> {
     Ok(parts)
 }
 
-/// Creates temporary files for the values of a band, which are divided into `parts` files.
+/// Creates `parts` temporary files, into which the values of a band will be divided.
 fn create_parts(workspace: &Workspace, parts: usize) -> Result<Vec<SpillWriter>> {
     let buffer = (workspace.share() / parts as u64).clamp(MIN_BUFFER_BYTES, MAX_BUFFER_BYTES);
     (0..parts)

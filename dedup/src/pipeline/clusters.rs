@@ -96,8 +96,8 @@ impl NearDocuments {
         self.documents.as_ref().map_or(Ok(local.into()), |documents| documents.get(local as usize))
     }
 
-    /// Visits near pairs of documents: (`a`, `b`, score) with `a` < `b`, sorted by `a`, then by `b`. The pairs are
-    /// the exact duplicates, and the near pairs in the field `pairs`.
+    /// Visits all near pairs of documents, including pairs of exact duplicates, as (`a`, `b`, score) with
+    /// `a` < `b`. They are sorted by `a`, then by `b`.
     pub(crate) fn pairs(
         &self,
         workspace: &Workspace,

@@ -38,8 +38,8 @@ impl<'a> Connector<'a> {
         }
     }
 
-    /// Whether the edges collected so far connect two documents. Always false for a list of edges, where the
-    /// answer is unknown.
+    /// Whether the edges collected so far connect two documents. Always false for [`Connector::Edges`], which only
+    /// lists edges and cannot tell.
     pub(crate) fn are_connected(&mut self, a: u32, b: u32) -> bool {
         match self {
             Connector::Memory(components, ..) => components.first(a as usize) == components.first(b as usize),
@@ -146,7 +146,7 @@ fn visit_stars(
 
 /// Makes the best document of each component the representative of the other documents of the component. `firsts`
 /// has the rows of [`Connector::into_firsts`]. The score of a document and its representative is looked up in
-/// `pairs`; `score` computes a score that is not there.
+/// `pairs`; `score` computes the score of a pair that is not in `pairs`.
 pub(crate) fn assignments(
     firsts: &Rows<(u32, u32)>,
     pairs: &Rows<ScoredPair>,

@@ -83,8 +83,8 @@ impl<'a> ConnectedIndex<'a> {
     }
 
     /// Searches the index for documents similar to each document in `uniques`. Finds one similar document in each
-    /// component that has any. Returns each document of `uniques`, with the positions in the index of the similar
-    /// documents found for it.
+    /// component that has any. Returns each document of `uniques`, with the similar documents found for it (their
+    /// positions in the index).
     fn find(&self, uniques: Vec<u32>) -> Result<Vec<(DenseMember, Vec<u32>)>> {
         let min_score = score_from_similarity(self.groups.rule.min_similarity);
         let find = |buffer: &mut SearchBuffer, unique: u32| {
@@ -97,7 +97,7 @@ impl<'a> ConnectedIndex<'a> {
         uniques.into_par_iter().map_init(SearchBuffer::default, find).collect()
     }
 
-    /// Adds a member to the index. `forest` must already have a node for the member.
+    /// Adds a member to the index. The union-find `forest` must already have a node for the member.
     fn add(&mut self, member: &DenseMember) {
         let ConnectedIndex { index, forest, connected_prefixes, .. } = self;
         index.add(member, |list, postings| {

@@ -126,7 +126,7 @@ pub(crate) fn hamming_distance<const N: usize>(a: &[u64; N], b: &[u64; N]) -> u3
 }
 
 impl<'a> DenseGroups<'a> {
-    /// Prepares the comparison: counts how many members have each feature.
+    /// Prepares the comparison of the documents in `dense_members`: counts how many of them have each feature.
     pub(crate) fn new(
         verifier: &'a Verifier<'a>,
         signatures: &'a Rows<SignatureRow>,

@@ -73,10 +73,10 @@ pub(crate) fn visit_nearer_representatives(
     Ok(())
 }
 
-/// Visits the pair of each document in [dense groups](DenseGroups) with the most similar other document in dense
-/// groups. If several are equally similar, visits the first one. If an index of all documents exceeds the memory,
-/// the documents are indexed in several portions, one after the other. Then the most similar document of each
-/// portion is visited.
+/// For each document in [dense groups](DenseGroups), visits its pair with the most similar other document of these
+/// groups. If several others are equally similar, visits the pair with the first one. If an index of all documents
+/// exceeds the memory, the documents are indexed in several portions, one after the other. Then visits, for each
+/// document, its pair with the most similar document of each portion.
 pub(crate) fn visit_most_similar(
     groups: &DenseGroups<'_>,
     dense_members: &AtomicBitSet,

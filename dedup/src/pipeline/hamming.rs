@@ -108,7 +108,7 @@ impl<F: Fingerprint> HammingSearch<'_, F> {
         Ok((values, FingerprintNeighbors { pairs, edges, stored, distinct }))
     }
 
-    /// Checks that each fingerprint in `values`, which were loaded, belongs to a document of the corpus.
+    /// Checks that each fingerprint in `values`, loaded from an earlier run, belongs to a document of the corpus.
     fn check(&self, values: &Rows<F>) -> Result<(), StageReadError> {
         let mut has_document: BitVec = BitVec::repeat(false, values.len());
         for row in documents_with(values, self.corpus, self.workspace, self.stage)?.iter()? {

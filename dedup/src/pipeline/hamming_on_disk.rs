@@ -138,7 +138,8 @@ impl<F: Fingerprint> HammingSearch<'_, F> {
         Rows::from_sorter(found)
     }
 
-    /// Joins the distinct fingerprints, one table (division into files) after the other. Returns the near pairs.
+    /// Finds the near pairs of the distinct fingerprints. `distinct` divides the fingerprints into files, in several
+    /// ways called *tables*. The tables are joined one after the other.
     fn join(&self, distinct: &mut DistinctOnDisk<F>) -> Result<JoinCollector<F>> {
         let &HammingSearch { with_pairs, workspace, stage, .. } = self;
         let (edges, pairs) = (workspace.sorter(), workspace.sorter());

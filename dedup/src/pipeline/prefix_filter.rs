@@ -149,8 +149,8 @@ struct PostingCursor<'i> {
     position: u32,
     /// Size of the members in the list, that is, the number of features of each.
     size: u32,
-    /// Maximum rank of the list's feature in a member that can have the minimum score. Members with a greater rank
-    /// are skipped.
+    /// Maximum rank of the list's feature among the features of a member. If the rank is greater, the member cannot
+    /// reach the minimum score, and is skipped.
     max_position: u32,
 }
 
@@ -290,13 +290,14 @@ impl<'a> PrefixIndex<'a> {
     }
 }
 
-/// State of the search for members similar to one member.
+/// State of a search in a [`PrefixIndex`]: it finds the documents in the index (*members*) that are similar to one
+/// document.
 struct IndexSearch<'s> {
     index: &'s PrefixIndex<'s>,
     member: &'s DenseMember,
     min_score: PairScore,
     lists: Vec<PostingCursor<'s>>,
-    /// One bit for each member of the current range: whether it is in one of `lists`.
+    /// One bit for each of the consecutive members that are searched at present: whether it is in one of `lists`.
     listed_bits: &'s mut Vec<u64>,
 }
 
@@ -321,8 +322,8 @@ impl IndexSearch<'_> {
         true
     }
 
-    /// Visits the similar members at the positions in `range`. If a visit changes the minimum score, returns the
-    /// position of the visited member and the new minimum score. The first bit of `listed_bits` belongs to the
+    /// Visits the similar members at the positions in `range`. If a visit changes the minimum score, stops and returns
+    /// the position of the visited member and the new minimum score. The first bit of `listed_bits` belongs to the
     /// position `first`.
     fn visit_until(
         &mut self,
@@ -363,8 +364,8 @@ impl IndexSearch<'_> {
         None
     }
 
-    /// Sets the bits of `listed_bits` for the members at the positions in `range` that are in one of `lists`. The
-    /// first bit belongs to the position `first`.
+    /// Sets the bits of `listed_bits` for the members at the positions in `range` that are in one of `lists`, without
+    /// the postings that `visitor` skips. The first bit belongs to the position `first`.
     fn mark_listed(&mut self, first: usize, range: &std::ops::Range<usize>, visitor: &impl SimilarVisitor) {
         self.listed_bits.clear();
         self.listed_bits.resize((range.end - first).div_ceil(64), 0);

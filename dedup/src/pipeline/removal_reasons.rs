@@ -20,8 +20,8 @@ use simstore_corpus::spill::{RowCursor, Rows, Sorter};
 /// Document and the document nearest to it: (document, nearest document, score of the two).
 pub(crate) type NearestRow = (u32, u32, PairScore);
 
-/// Order of the neighbors of a unique document, nearest first. Equally near neighbors are ordered by the position
-/// of their best document in the input.
+/// Order of the neighbors of a unique document, nearest first. The neighbors are groups of exact duplicates. Equally
+/// near groups are ordered by the position in the input of their most preferred documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NearestOrder {
     /// Greatest similarity first.
@@ -42,8 +42,8 @@ impl NearestOrder {
 pub(crate) struct NearestSearch<'a> {
     uniques: &'a UniqueDocuments,
     order: NearestOrder,
-    /// A row per added neighbor: ((unique document, sort key of the score), (best document of the neighbor,
-    /// neighbor)).
+    /// A row per added neighbor: ((unique document, sort key of the score), (document, neighbor)). The neighbor is a
+    /// group of exact duplicates, and the document is the most preferred one of this group.
     rows: Sorter<((u32, PairScore), (u32, u32))>,
     workspace: &'a Workspace,
 }
@@ -200,8 +200,9 @@ pub(crate) fn verify_other_representatives(
     }
 }
 
-/// Converts rows (unique document, nearest neighbor, score) to rows of documents, in document order. Each of the
-/// exact duplicates that form a unique document gets a row, with the best document of the neighbor.
+/// Converts rows (unique document, nearest neighbor, score) to rows of documents, in document order. The unique
+/// document and its neighbor are groups of exact duplicates. Each document of the first group gets a row, with the
+/// most preferred document of the second.
 ///
 /// `equal` is set if the run keeps no document of a cluster. Then the nearest document of a document with exact
 /// duplicates is one of these duplicates, and `equal` is their score.

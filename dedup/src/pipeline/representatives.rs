@@ -98,7 +98,8 @@ impl UnassignedQueue<'_> {
         Ok(Some(Unassigned { unique, is_dense, better_candidates: better }))
     }
 
-    /// Removes the next batch of documents from the queue, and returns it. The last batch is empty.
+    /// Removes the next batch of documents from the queue, and returns it. If the queue is empty, returns an empty
+    /// batch.
     fn batch(&mut self) -> Result<Vec<Unassigned>> {
         let (mut batch, mut dense_count, mut candidates) = (Vec::new(), 0, 0);
         while batch.len() < UNASSIGNED_BATCH && dense_count < DENSE_BATCH && candidates < CANDIDATE_BATCH {
@@ -251,8 +252,8 @@ struct DensePass<'a> {
     members: BTreeMap<u32, DenseAnswer>,
     /// Members of the current batch that are representatives. They are not in the index yet.
     representatives: Vec<u32>,
-    /// Representatives that were found in full indexes, in order of the represented members. A full index is
-    /// searched once for all members of later batches, and then replaced by an empty index.
+    /// Representatives of members of later batches, in order of these members. When the index is full, it is searched
+    /// for representatives of all later members, and then replaced by an empty index. This list has the results.
     from_full_indexes: RowCursor<SortedRecords<AssignmentRow>, AssignmentRow>,
     workspace: &'a Workspace,
 }
@@ -305,8 +306,8 @@ impl<'a> DensePass<'a> {
         found.into_iter().map(preferred).collect()
     }
 
-    /// Searches the full index for representatives of all members after `last`, records them in
-    /// `from_full_indexes`, and replaces the index by an empty one.
+    /// Replaces the full index by an empty one. Before that, searches it for representatives of all later members
+    /// (with numbers greater than `last`), and keeps the results in `from_full_indexes`.
     fn flush_index(&mut self, last: u32, dense_members: &AtomicBitSet, stage: &Stage<'_>) -> Result<()> {
         let mut found = self.workspace.sorter();
         for batch in

@@ -24,7 +24,8 @@ const PAIR_BATCH_BYTES: u64 = 32 << 20;
 /// Verifies candidates by the features of their documents. Counts verified and rejected pairs.
 pub(crate) struct Verifier<'a> {
     pub(crate) uniques: &'a UniqueDocuments,
-    /// File with the features of the best document of each unique document whose pairs are verified.
+    /// File with the features of one document, the most preferred one, of each group of exact duplicates whose pairs
+    /// are verified.
     pub(crate) features: &'a FeatureFile,
     /// Least Jaccard similarity of similar documents.
     pub(crate) min_similarity: f64,

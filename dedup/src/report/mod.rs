@@ -63,8 +63,8 @@ pub struct Cluster<'a> {
     pub is_stored: bool,
     /// Path of the store of the representative; `None` unless the run has several stores.
     pub store: Option<&'a Path>,
-    /// Documents of the cluster in input order. Unless the representative is a stored document, it is one of the
-    /// members, and it is kept, except with [`KeepRule::None`](crate::KeepRule::None).
+    /// Documents of the cluster in input order, including the representative if it is an input document. Only the
+    /// representative is kept; with [`KeepRule::None`](crate::KeepRule::None), no member is kept.
     pub members: Vec<Member>,
 }
 

@@ -31,7 +31,7 @@ pub struct Outputs {
     /// the location `FILE:LINE` of each document.
     pub clusters: Option<PathBuf>,
     /// Path of the table of all near pairs. Its columns are the ids of the two documents, and their distance or
-    /// similarity. With reference stores, pairs of an input document and a stored document follow.
+    /// similarity. With reference stores, the last rows are pairs of an input document and a stored document.
     pub pairs: Option<PathBuf>,
     /// Path of the list of the ids of kept documents.
     pub keep_list: Option<PathBuf>,

@@ -47,13 +47,13 @@ impl OtherDocument {
     }
 }
 
-/// Reason why a document is removed: another document that it duplicates. The name of a stored document is not
-/// looked up yet.
+/// Reason why a document is removed: another document that it duplicates. If that is a stored document, its name
+/// must still be looked up in the store.
 pub(crate) enum RemovalReason {
     /// A stored document is near: (index of the removed document, stored document, score).
     Stored(usize, StoredRow, ScoreWithError),
-    /// An input document is near. The row has the removed document, and as `representative` the nearest kept
-    /// document or the representative of the cluster.
+    /// An input document is near. The row has the removed document, and as `representative` the document that it
+    /// duplicates, which is not always the representative of its cluster.
     Member(MemberRow),
 }
 

@@ -225,8 +225,8 @@ impl RunResults {
         }
     }
 
-    /// Returns the distance or similarity of a document and its representative `by`, whose score is `measure`. The
-    /// result has a standard error only if the representative is a stored document.
+    /// Returns the distance or similarity of a document and its representative `by`. `measure` is the score of the
+    /// two. The result has a standard error only if the representative is a stored document.
     pub(crate) fn proximity(
         &self,
         lookup: &DocumentLookup<'_>,
@@ -279,8 +279,8 @@ impl RunResults {
         }
     }
 
-    /// Returns a stored document as the second document of a pair. Its id there is its name, or if it has no name,
-    /// its number; or in a store without ids, its fingerprint.
+    /// Returns a stored document as the second document of a pair, identified by its name; if it has no name, by
+    /// its number; in a store without ids, by its fingerprint.
     fn other_stored_document(&self, stored: &StoredRow) -> Result<OtherDocument> {
         let store = stored.store as usize;
         let Some(id) = stored.id else {

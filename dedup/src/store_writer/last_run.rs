@@ -59,8 +59,8 @@ impl LastRun {
     ///
     /// # Errors
     /// [`Error::Refused`] if the last run was identical, but a requested output file is missing or was not written
-    /// by the last run. Also if this run would overwrite an output file that got its name only in this run,
-    /// because the last run was killed.
+    /// by the last run. Also if the last run was killed before one of its output files got its name: this run has
+    /// given the file its name, and must not overwrite it.
     pub(crate) fn added_by_same_run(
         &self,
         run: &str,

@@ -58,7 +58,7 @@ impl ReferenceStore {
         Ok(Some(run))
     }
 
-    /// Gives the output files of a run their final names, if they are still staged because the run was killed.
+    /// Gives the output files of a run their final names, if they still have hidden names because the run was killed.
     /// Returns the paths of these files.
     pub(crate) fn publish_files(&self, run: &AddedRun) -> Result<Vec<PathBuf>> {
         let mut finished = Vec::new();

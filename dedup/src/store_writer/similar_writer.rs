@@ -11,8 +11,9 @@ use crate::workspace::Workspace;
 use simstore_corpus::spill::{RowCursor, Rows, RowsIter, Sorter};
 use simstore_io::DocumentOptions;
 
-/// Writes documents to a store of similar documents, in input order. For each document, writes bands of its signature
-/// as fingerprints, and a note with the signature. If the store keeps texts, the note also has the text.
+/// Writes documents to a store of similar documents, in input order. The fingerprints of a document are bands of its
+/// MinHash signature. Its note, the data that the store keeps with its id, has the whole signature, and the text if the
+/// store keeps texts.
 pub(crate) struct SimilarStoreWriter<'a> {
     signatures: RowCursor<RowsIter<'a, SignatureRow>, SignatureRow>,
     /// Reads the texts from the inputs a second time, if the store keeps texts; else `None`.

@@ -8,8 +8,7 @@ use simstore::{Codec, Fingerprint};
 #[path = "../../../tests/support/seal.rs"]
 pub mod seal;
 
-/// Returns a valid table file: the second table of the plan `probe-2`. It has about `count` fingerprints, with different
-/// numbers of leading zeros.
+/// Returns the bytes of a valid table file with about `count` fingerprints, which have different numbers of leading zeros.
 pub fn encode_table<F: Fingerprint>(codec: Codec, block_size: u32, count: u32) -> Vec<u8> {
     let plan = simstore::plan::Plan::<F>::named("probe-2", 3).unwrap();
     let mut fingerprints: Vec<F> = (1..=u64::from(count))

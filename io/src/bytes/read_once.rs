@@ -88,8 +88,8 @@ impl ReadOnceInputs {
         Ok(OpenedInput { head: Vec::new(), rest })
     }
 
-    /// Whether a path denotes the documents from an iterator: see
-    /// [`with_document_stream`](Self::with_document_stream).
+    /// Whether `path` is the name that was given to [`with_document_stream`](Self::with_document_stream). It is not a
+    /// path on disk, but stands for documents from an iterator.
     pub fn is_stream(&self, path: &Path) -> bool {
         self.stream_name.as_deref() == Some(path)
     }

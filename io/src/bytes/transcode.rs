@@ -82,16 +82,18 @@ const SAMPLE_BYTES: u64 = 1 << 16;
 /// A stream that fails with [`NotUtf8`] if its first non-ASCII characters are in another encoding.
 struct Utf8Checker<R> {
     inner: R,
-    /// Number of ASCII bytes read so far, before the sample.
+    /// Number of ASCII bytes read before the first non-ASCII byte.
     ascii_bytes: u64,
     /// Section that the stream reads; `None` for a whole file.
     section: Option<Section>,
     /// Whether the sample, which starts at the first non-ASCII byte, was read and checked to be UTF-8. All
     /// later bytes are passed on unchecked.
     was_sample_checked: bool,
-    /// The sample, after it was found to be UTF-8. The next read calls return its unread rest.
+    /// Bytes that were read ahead to detect the encoding, and found to be UTF-8. The next read calls return those not yet
+    /// returned.
     sample: io::Cursor<Vec<u8>>,
-    /// Error that a later read call returns: the sample is not UTF-8, or reading the input failed after the sample.
+    /// Error that a later read call returns, after all bytes before it: the bytes that were read ahead to detect the
+    /// encoding are not UTF-8, or reading ahead has failed.
     failure: Option<io::Error>,
 }
 

@@ -78,8 +78,8 @@ fn unknown_escape(after: &str) -> String {
     format!("unknown escape `\\{shown}`: write a backslash in a name as `\\\\`")
 }
 
-/// Converts a path to a name, as described in [the module](self). Different paths get different names.
-/// [`name_to_path`] is the inverse.
+/// Converts the path of a file to a name in UTF-8, as described in [the module](self). Different paths get different
+/// names. [`name_to_path`] is the inverse.
 pub fn path_to_name(path: &Path) -> Cow<'_, str> {
     match path.to_str() {
         Some(text) if !has_byte_escape(text) => text.into(),
@@ -127,18 +127,18 @@ pub fn parse_listed_path(entry: &[u8], is_null_terminated: bool) -> Result<PathB
     }
 }
 
-/// Parses a line of a list of names. The name is escaped as option `--keep-list` writes it.
+/// Parses a line of a list of documents: the name of a document, escaped by [`escape_name`].
 ///
 /// # Errors
-/// The reason, if the entry is not a name.
+/// The reason, if the line is not UTF-8 or has an unknown escape.
 pub fn parse_listed_name(entry: &[u8]) -> Result<String, String> {
     let text = std::str::from_utf8(entry).map_err(|_| NOT_UTF8.to_owned())?;
     unescape(text).map(Cow::into_owned)
 }
 
-/// Returns the names that an entry of a list may mean, if the entries of the list end in zero bytes. There are two
-/// candidates: the entry itself, if it is UTF-8, and the [name](path_to_name) of the file whose path is the entry.
-/// They are equal, and returned once, unless the entry is not UTF-8 or contains a sequence such as `\x41`.
+/// Returns the names of documents that an entry of a list may mean, if the entries of the list end in zero bytes. There
+/// are two candidates: the entry itself, if it is UTF-8, and the [name](path_to_name) of the file whose path is the
+/// entry. If they are equal, one is returned. They differ only if the entry contains a sequence such as `\x41`.
 pub fn names_from_bytes(entry: &[u8]) -> Vec<String> {
     let of_path = parse_listed_path(entry, true).map(|path| path_to_name(&path).into_owned()).ok();
     let of_bytes = std::str::from_utf8(entry).map(str::to_owned).ok();

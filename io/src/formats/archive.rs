@@ -359,8 +359,7 @@ type ZipEntry = (PathBuf, Result<Option<Box<dyn Read + Send>>, MemberError>);
 
 /// Reason why a zip member cannot be read.
 enum MemberError {
-    /// The archive cannot be opened again. This is necessary because each member is read through an open file of its
-    /// own.
+    /// The archive could not be opened once more for this member. Each member is read through its own file handle.
     Reopen(io::Error),
     Damaged(String),
 }

@@ -43,8 +43,8 @@ pub fn extension(path: &Path) -> Option<String> {
     Some(inner.extension()?.to_string_lossy().to_lowercase())
 }
 
-/// Returns the format that the extension of a file name implies; `None` if the extension is unknown. A `.tsv` file may
-/// still contain fingerprints.
+/// Returns the format that the extension of a file name implies; `None` if the extension is unknown. For `.tsv`, the
+/// result is a table of documents, but some of these files are lines of fingerprints.
 pub fn format_from_name(path: &Path) -> Option<Format> {
     if is_stdin(path) {
         return None;

@@ -117,8 +117,8 @@ pub(crate) fn multiline_object_reason(first: &[u8]) -> Option<&'static str> {
         .then_some("a JSON object over several lines, expected one object a line; convert it with `jq -c .`")
 }
 
-/// Formats a text as a JSON string with ASCII characters only, so that its bytes are the same in every encoding
-/// of lines.
+/// Formats a text as a JSON string with ASCII characters only, so that its bytes are the same in every
+/// ASCII-compatible encoding.
 pub(crate) fn ascii_string(text: &str) -> String {
     let mut quoted = String::from("\"");
     for unit in text.encode_utf16() {

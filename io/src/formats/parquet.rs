@@ -41,8 +41,8 @@ pub(crate) struct ParquetRows {
     path: Arc<Path>,
     file: File,
     footer: ArrowReaderMetadata,
-    /// Schema of the file: the types of all columns. In batches, string columns have the type of byte arrays,
-    /// because strings are read without a check for UTF-8.
+    /// Schema of the file: the types of all columns. It says which columns are strings; the rows that are read do not,
+    /// because strings are read as byte arrays.
     column_types: SchemaRef,
     mask: ProjectionMask,
     batch_rows: usize,
@@ -52,7 +52,7 @@ pub(crate) struct ParquetRows {
     group_end: u64,
     /// Index of the next row group.
     next_group: usize,
-    /// Index of the first row group that is not read.
+    /// Index of the row group at which reading ends: it is not read. `usize::MAX` for the end of the file.
     end_group: usize,
     /// Current batch.
     batch: Arc<RecordBatch>,
@@ -168,7 +168,7 @@ impl ParquetRows {
     /// Returns the next row with its number, from 1; `None` at the end of the file or section.
     ///
     /// # Errors
-    /// [`Error::BadInput`] for the rest of a damaged row group; the rows of the next group follow.
+    /// [`Error::BadInput`] for the rest of a damaged row group. The next call continues with the next row group.
     pub(crate) fn read(&mut self) -> Result<Option<(u64, ParquetRow)>> {
         while self.next == self.batch.num_rows() {
             if self.row == self.group_end {

@@ -110,8 +110,7 @@ pub(crate) fn parse(
     Ok(ParsedDocument { id, text, replacements, extra, has_position_id: false, detected_encoding })
 }
 
-/// Returns the reason if a page is binary data, such as an image or an archive, according to its first bytes. The same
-/// rules apply to the files that are read.
+/// Returns the reason if a page is binary data, such as an image or an archive, according to its first bytes.
 fn check_text(body: &[u8], options: &DocumentOptions, charset: Option<&str>) -> Result<(), String> {
     let head = &body[..body.len().min(HEAD_BYTES)];
     let packed = Compression::from_head(head);

@@ -59,8 +59,8 @@ pub struct StagedOutput {
 }
 
 impl StagedOutput {
-    /// Returns the output that was staged with this `suffix` and will get the final name `path`. Returns `None` if
-    /// `path` does not end in a file name.
+    /// Returns the output that [`CompleteOutput::stage`] has renamed with this `suffix`. `path` is its final name. Returns
+    /// `None` if `path` does not end in a file name.
     pub fn new(path: &Path, suffix: &str) -> Option<StagedOutput> {
         let staged = hidden_path(path, suffix)?;
         Some(StagedOutput { staged, path: path.to_path_buf() })

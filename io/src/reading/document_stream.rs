@@ -102,7 +102,7 @@ fn already_taken() -> Error {
 }
 
 impl StreamState {
-    /// Takes the next document from the iterator. If there is a spool, writes the document to it.
+    /// Takes the next document from the iterator. If the stream is spooled, also writes the document to the temporary file.
     fn take(&mut self) -> Result<Option<Document>> {
         match self.status {
             StreamStatus::Open => {}

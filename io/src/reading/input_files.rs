@@ -41,8 +41,8 @@ pub struct InputFile {
 /// call, the documents are the same as if all paths are read in one call.
 ///
 /// # Errors
-/// [`Error::BadInput`] for a file or folder that cannot be opened or listed; the next file follows. Any other
-/// error is the last item.
+/// [`Error::BadInput`] for a file or folder that cannot be opened or listed; after it, the iterator continues with the
+/// next file. Any other error is the last item.
 pub fn input_files(paths: &[PathBuf], options: &DocumentOptions) -> InputFiles {
     InputFiles::new(paths, options, &Arc::default())
 }
@@ -184,8 +184,8 @@ impl InputFileWalker {
     }
 
     /// Returns the file that an entry of the current folder is or links to. Returns `None` if the entry is skipped, or
-    /// is a folder. If the entry is a link to a folder, a walk through this folder is pushed. `through_link` says
-    /// whether a link was followed to reach the current folder.
+    /// is a folder. If the entry is a link to a folder, the iterator enters this folder next. `through_link` says whether a
+    /// link was followed to reach the current folder.
     fn detect_entry(&mut self, entry: &DirEntry, through_link: bool) -> Result<Option<DetectedFile>> {
         let (path, is_link) = (entry.path(), entry.path_is_symlink());
         // The folder itself, which may be a link.

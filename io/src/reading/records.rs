@@ -16,9 +16,10 @@ use simstore::{Error, Result};
 /// Returns the documents of files and folders, in order.
 ///
 /// # Errors
-/// - [`Error::BadInput`](simstore::Error::BadInput) for a malformed document; the next document follows.
+/// - [`Error::BadInput`](simstore::Error::BadInput) for a malformed document. After it, the iterator continues with the
+///   next document.
 /// - [`Error::BadInput`](simstore::Error::BadInput) also for a file that cannot be opened, read, or decompressed, or
-///   that lacks the requested columns; the next file follows.
+///   that lacks the requested columns. After it, the iterator continues with the next file.
 /// - [`Error::Io`](simstore::Error::Io) for a file that does not exist, and
 ///   [`Error::BadArgument`](simstore::Error::BadArgument) for a file of fingerprints or a glob without
 ///   matches. After these errors, the iterator ends.

@@ -53,7 +53,7 @@ use simstore::{Error, Result};
 pub struct DocumentWriter<W: Write + Send> {
     output: DocumentOutput<W>,
     path: PathBuf,
-    /// Whether paths of text files are terminated by a zero byte.
+    /// Of text files, only the paths are written. This flag says whether each path ends with a zero byte, not a newline.
     is_null_terminated: bool,
     /// Properties of the first written record; `None` until a record is written. All later records must have the same
     /// properties.

@@ -26,8 +26,8 @@ logger = logging.getLogger("simstore.spark")
 def members_by_star_rounds(forests: DataFrame, bits: int) -> DataFrame:
     """Returns the members of each connected component with their root, including the root itself.
 
-    The edges of each round are written to the checkpoint directory. Otherwise the query plan would grow with every round, and after the
-    loss of an executor Spark would repeat all rounds.
+    Repeats rounds of large-star and small-star until the edges no longer change. The edges of each round are written to the checkpoint
+    directory. Otherwise the query plan would grow with every round, and after the loss of an executor Spark would repeat all rounds.
 
     Parameters
     ----------

@@ -61,5 +61,8 @@ def with_ranks(df: DataFrame, text: str, id: str, keep: str) -> DataFrame:
 
 
 def most_preferred(*columns: str) -> Column:
-    """Returns an aggregate: the most preferred row of a group, as a struct of its rank, its id and the columns `columns`."""
+    """Returns an aggregate: the row of a group with the smallest rank, as a struct of rank, id and the columns `columns`.
+
+    `with_ranks` computes the ranks by the rule for the kept row. Among equal ranks, the row with the smallest id is chosen.
+    """
     return F.min(F.struct("rank", "id", *columns))

@@ -81,11 +81,14 @@ def repartition_by_place(df: DataFrame, task: Task, places: int, fields: T.Struc
 def run_with_keys(
     task: Task, place_keys: NDArray[np.int32], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Runs a task, and adds the column ``key`` to its batches. `place_keys` has the key for each value of the column ``place``."""
+    """Runs a task, and adds the column ``key`` to the batches that the task yields. Spark partitions the rows by this column.
+
+    `place_keys` has the key for each value of the column ``place``.
+    """
     for batch in task(batches):
         yield append_keys(batch, place_keys)
 
 
 def append_keys(rows: Any, place_keys: NDArray[np.int32]) -> Any:
-    """Adds the column ``key`` to a batch or a table. `place_keys` has the key for each value of the column ``place``."""
+    """Adds the column ``key``, which Spark uses to partition the rows. `place_keys` has the key for each value of ``place``."""
     return rows.append_column(KEY, pa.array(place_keys[rows.column("place").to_numpy()], KEY.type))

@@ -40,9 +40,9 @@ def persist(df: DataFrame) -> DataFrame:
 
 @contextlib.contextmanager
 def _partitions_by_size(session: SparkSession) -> Iterator[None]:
-    """Lets Spark choose the number of partitions of DataFrames that are persisted in this block, and then restores the setting.
+    """Context manager. For DataFrames that are persisted in its `with` block, Spark chooses the number of partitions by their size.
 
-    If the session refuses the setting, the block runs without it.
+    Sets the Spark setting `PARTITIONS_BY_SIZE`, and restores it afterwards. If the session refuses the setting, it stays as it was.
     """
     with _setting_lock:
         before = session.conf.get(PARTITIONS_BY_SIZE, None)

@@ -10,8 +10,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 def spark_schema(batches: pa.Schema, *leading: T.StructField, null_type: T.DataType | None = None) -> T.StructType:
     """Returns a DataFrame schema: the columns `leading`, then the columns of `batches`.
 
-    Columns of `batches` with the Arrow type null have values of the user's rows, because Arrow cannot express all Spark types of such
-    values. In the result, these columns have the Spark type `null_type`.
+    Arrow cannot express all Spark types that the values of the user's rows may have. In `batches`, the columns of such values have the
+    Arrow type null. In the result, these columns have the Spark type `null_type`.
     """
     fields = (T.StructField(field.name, _replace_null_type(field.dataType, null_type)) for field in from_arrow_schema(batches).fields)
     return T.StructType([*leading, *fields])

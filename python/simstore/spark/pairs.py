@@ -128,7 +128,7 @@ def near_fingerprints(values: DataFrame, distance: int, parts: int | None = None
 
 
 def pack_by_bucket(values: DataFrame, join_parts: simstore.JoinParts, buckets: int) -> DataFrame:
-    """Packs the single column ``fingerprint`` by bucket. A bucket has the fingerprints with one value of a hash, and its own partition."""
+    """Groups the single column ``fingerprint`` by a hash, and packs the fingerprints of each group. Each group gets its own partition."""
     return _partitioning.repartition_by_place(values, partial(joining.pack, parts=join_parts, buckets=buckets), buckets, SENT)
 
 
@@ -149,7 +149,10 @@ def _join_at_places(packed: DataFrame, join_parts: simstore.JoinParts) -> DataFr
 def choose_join(
     df: DataFrame, fingerprint: str, distance: int, parts: int | None, count: int | None
 ) -> tuple[simstore.JoinParts, int]:
-    """Returns the parts of a join, and the number of buckets for `pack_by_bucket`."""
+    """Returns the description of a join, and the number of buckets (groups by a hash) for `pack_by_bucket`.
+
+    If `parts` is None, `choose_parts` chooses the number of parts of each table.
+    """
     bits = checked_bits(_columns.fingerprint_bits(df, fingerprint))
     if parts is None:
         # Raises an error for an invalid distance before the rows are counted.

@@ -111,10 +111,10 @@ class SimilaritySearch:
     Attributes
     ----------
     documents : DataFrame
-        Rows that have features and are not in `stored`: all columns except the text, and the columns that
-        `simstore.tasks.similarity.sketched` adds. The column ``digest`` identifies the set of features.
+        Rows that have features and are not in `stored`. They have the columns of the input without ``text``, and in addition the columns
+        that `simstore.tasks.similarity.sketched` adds, such as ``digest``, which identifies the set of features.
     sets : DataFrame
-        Distinct sets of features of `documents`, with the columns that `simstore.tasks.similarity.sketched` adds.
+        One row for each distinct set of features in `documents`, with the columns that `simstore.tasks.similarity.sketched` adds.
     set_count : int
         Number of distinct sets of features in `documents` and `stored`.
     stored : DataFrame or None
@@ -129,7 +129,7 @@ class SimilaritySearch:
         profile: simstore.Profile | str | None,
         parts: int | None,
     ) -> None:
-        """Computes the bands of rows with columns ``id`` and ``text``. Other columns are kept in `documents`."""
+        """Computes the MinHash bands of the texts in `rows`. The rows have columns ``id`` and ``text``; `documents` keeps other columns."""
         # Raises an error for invalid values before any row is read.
         _simstore._choose_bands(similar, recall, 0)
         self._similar, self._recall, self._parts = similar, recall, parts
@@ -152,11 +152,14 @@ class SimilaritySearch:
             self.set_count = self.sets.count()
 
     def similar_set_pairs(self) -> DataFrame:
-        """Returns each pair of similar sets once, in either order, with columns ``digest_a``, ``digest_b`` and ``similarity``."""
+        """Returns each pair of similar sets of features once, with columns ``digest_a``, ``digest_b`` and ``similarity``.
+
+        Either set of a pair may be the first.
+        """
         return self._verified_pairs(self._candidate_pairs())
 
     def _candidate_pairs(self) -> DataFrame:
-        """Returns the candidate pairs that the joins of the bands find, each pair once."""
+        """Joins the sets by each MinHash band, and returns the candidate pairs that the joins find, each pair once."""
         chosen = _simstore._choose_bands(self._similar, self._recall, self.set_count)
         band_count, distance, _ = chosen
         logger.info("%s different texts: %s bands are joined, within %s bits", self.set_count, band_count, distance)

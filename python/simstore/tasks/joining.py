@@ -47,12 +47,15 @@ def members_schema(bits: int) -> pa.Schema:
 def pack(
     batches: Iterable[pa.RecordBatch], parts: simstore.JoinParts, fingerprint: str = "fingerprint", buckets: int = 1
 ) -> Iterator[pa.RecordBatch]:
-    """Packs distinct fingerprints by bucket. A hash of the fingerprint selects its bucket, so equal fingerprints are in the same bucket.
+    """Groups fingerprints by a hash, and packs many distinct fingerprints of a group into one row.
+
+    The groups are called *buckets*. Equal fingerprints are in the same bucket. Send all rows of a bucket to one task.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
     parts : JoinParts
+        The join, the same in all tasks.
     fingerprint : str
         Column of the fingerprints: int64 or uint64 for 64 bits, 16 bytes each for 128 bits. Nulls are left out.
     buckets : int
@@ -61,7 +64,7 @@ def pack(
     Yields
     ------
     pyarrow.RecordBatch
-        With the schema `SENT`, as `JoinParts.pack` returns it; ``place`` is the bucket.
+        With the schema `SENT`, as `JoinParts.pack` returns it. The column ``place`` has the bucket.
     """
     waiting: list[pa.Array] = []
     count = 0
@@ -85,6 +88,7 @@ def scatter(batches: Iterable[pa.RecordBatch], parts: simstore.JoinParts) -> Ite
     batches : iterable of pyarrow.RecordBatch
         With the schema `SENT`: all rows of these buckets. The column ``repeated`` may be missing, as in the batches of `rows.pack_rows`.
     parts : JoinParts
+        The join, the same in all tasks.
 
     Yields
     ------
@@ -103,6 +107,7 @@ def near(batches: Iterable[pa.RecordBatch], parts: simstore.JoinParts) -> Iterat
     batches : iterable of pyarrow.RecordBatch
         With the schema `SENT`: all rows of these places.
     parts : JoinParts
+        The join, the same in all tasks.
 
     Yields
     ------
@@ -125,6 +130,7 @@ def connect(batches: Iterable[pa.RecordBatch], parts: simstore.JoinParts) -> Ite
     batches : iterable of pyarrow.RecordBatch
         With the schema `SENT`: all rows of these places.
     parts : JoinParts
+        The join, the same in all tasks.
 
     Yields
     ------
@@ -179,7 +185,7 @@ def merge(batches: Iterable[pa.RecordBatch], bits: int = 64) -> Iterator[pa.Reco
 
 
 def unpack(batches: Iterable[pa.RecordBatch], bits: int = 64) -> Iterator[pa.RecordBatch]:
-    """Unpacks the edges of forests, with one row for each edge.
+    """Unpacks the edges of forests into one row for each edge. The edges of a forest connect the members of each cluster.
 
     Parameters
     ----------
@@ -199,7 +205,7 @@ def unpack(batches: Iterable[pa.RecordBatch], bits: int = 64) -> Iterator[pa.Rec
 
 
 def members(batches: Iterable[pa.RecordBatch], bits: int = 64) -> Iterator[pa.RecordBatch]:
-    """Merges all forests, and yields the members of clusters.
+    """Merges forests (edges that connect the members of each cluster), and yields the members of all clusters.
 
     Parameters
     ----------
@@ -234,7 +240,10 @@ def _merge_forests(batches: Iterable[pa.RecordBatch], bits: int) -> simstore.For
 
 
 def _group_by_place(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.ChunkedArray, pa.ChunkedArray]]:
-    """Yields each value of ``place`` with the columns ``fingerprints`` and ``repeated`` of its rows. The batches have the schema `SENT`."""
+    """Groups the rows of batches with the schema `SENT` by the column ``place``.
+
+    Yields for each value of ``place`` the value, and the columns ``fingerprints`` and ``repeated`` of the rows with this value.
+    """
     # With the schema, because the iterator may be empty.
     table = sort_packed(pa.Table.from_batches([_with_repeated(batch) for batch in batches], SENT), SENT.names)
     places = table.column("place")

@@ -81,7 +81,7 @@ def _pack_block(fingerprints: list[NDArray[Any]], bits: int) -> pa.RecordBatch:
 
 
 def _unpack_block(count: int, compressed: bytes, bits: int) -> NDArray[Any]:
-    """Unpacks a block for `Snapshot.query_many`: an array of uint64, or of uint8 with shape (count, 16) for 128 bits."""
+    """Unpacks a block of queries into the array that `Snapshot.query_many` takes: uint64, or uint8 with shape (count, 16) for 128 bits."""
     data = pa.decompress(compressed, decompressed_size=count * bits // 8, codec="zstd", asbytes=True)
     rows = np.ascontiguousarray(np.frombuffer(data, dtype=np.uint8).reshape(bits // 8, count).T)
     return rows if bits == 128 else rows.view(">u8").reshape(-1).astype(np.uint64)
@@ -115,11 +115,11 @@ def query_shards(
         With columns ``shard`` (a position in ``shards.shards``), ``count`` and ``queries`` (as `pack` yields them). If a query is sent
         to a shard twice, its matches are returned twice.
     shards : Shards
-        List of the set's shards.
+        List of the shards of the queried set of fingerprints.
     path : str
-        Directory of the set.
+        Directory that holds the shards.
     distance : int, optional
-        Maximum distance of a match, in bits. The default is the distance of the set.
+        Maximum distance of a match, in bits. The default is ``shards.distance``.
     fetch : callable, optional
         Called with the path of a shard. It returns the path of a copy on the local disk. The processes of a machine that share `folder`
         call it once for each shard.

@@ -25,7 +25,10 @@ BATCH_PLACES = 256
 
 
 def rows_schema(id_type: pa.DataType) -> pa.Schema:
-    """Returns the schema of packed rows: ``place`` (a hash value), the ``fingerprints`` with this value, and the ``ids`` in this order."""
+    """Returns the schema of the batches of `pack_rows`: ``place`` (a hash value), the ``fingerprints`` with this value, and their ``ids``.
+
+    The fingerprints are packed into one binary value, in the order of the ids.
+    """
     return pa.schema([("place", pa.int32()), ("fingerprints", pa.binary()), ("ids", pa.list_(id_type))])
 
 
@@ -34,9 +37,10 @@ PAIRS = pa.schema([("place", pa.int32()), ("a", pa.binary()), ("b", pa.binary())
 
 
 def half_schema(id_type: pa.DataType) -> pa.Schema:
-    """Returns the schema of `ids_of_a`: packed pairs, each with a list of the ids of its first fingerprint.
+    """Returns the schema of the result of `ids_of_a`: pairs of fingerprints, grouped into rows by a hash of the second fingerprint.
 
-    ``place`` is the bucket of the second fingerprint: the pairs of a row have second fingerprints with the same value of a hash.
+    ``place`` is the hash value of the row, and ``b`` has the packed second fingerprints. The first fingerprints are replaced by ``ids``:
+    for each pair, a list of the ids of its first fingerprint.
     """
     ids = pa.list_(pa.list_(id_type))
     return pa.schema([("place", pa.int32()), ("b", pa.binary()), ("distances", pa.binary()), ("ids", ids)])
@@ -54,12 +58,15 @@ def pack_rows(
     id: str = "id",
     buckets: int = 1,
 ) -> Iterator[pa.RecordBatch]:
-    """Packs fingerprints with their ids by bucket. A hash of the fingerprint selects its bucket.
+    """Groups fingerprints with their ids by a hash of the fingerprint, and packs many fingerprints of a group into one row.
+
+    The groups are called *buckets*. Send all rows of a bucket to one task.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
     parts : JoinParts
+        The join, the same in all tasks.
     fingerprint, id : str
         Columns of the fingerprints and of the ids. Rows with a null fingerprint are left out.
     buckets : int
@@ -81,13 +88,16 @@ def pack_rows(
 def pack_pairs(
     batches: Iterable[pa.RecordBatch], parts: simstore.JoinParts, buckets: int = 1
 ) -> Iterator[pa.RecordBatch]:
-    """Packs pairs of fingerprints by the bucket of the first fingerprint. A hash of the fingerprint selects its bucket.
+    """Groups pairs of fingerprints by a hash of the first fingerprint, and packs many pairs of a group into one row.
+
+    The groups are called *buckets*. Send all rows of a bucket to one task.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
         With the columns of `simstore.tasks.joining.near_schema`.
     parts : JoinParts
+        The join that found the pairs, the same in all tasks.
     buckets : int
         Number of buckets, as for `pack_rows`.
 
@@ -116,6 +126,7 @@ def ids_of_a(rows: pa.Table, pairs: pa.Table, parts: simstore.JoinParts, buckets
     rows, pairs : pyarrow.Table
         Results of `pack_rows` and `pack_pairs`: all rows with one value of ``place``.
     parts : JoinParts
+        The join that found the pairs, the same in all tasks.
     buckets : int
         Number of buckets, as for `pack_rows`.
 
@@ -143,6 +154,7 @@ def ids_of_b(rows: pa.Table, pairs: pa.Table, parts: simstore.JoinParts) -> pa.T
     rows, pairs : pyarrow.Table
         Results of `pack_rows` and `ids_of_a`: all rows with one value of ``place``.
     parts : JoinParts
+        The join that found the pairs, the same in all tasks.
 
     Returns
     -------
@@ -186,27 +198,33 @@ def _concat_batches(batches: Iterable[pa.RecordBatch], names: list[str]) -> Iter
 
 
 def _bucket_positions(spread: pa.Table) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """Returns all positions in a result of `JoinParts.spread` as one array, and for each bucket the end of its positions in this array."""
+    """Flattens the column ``positions`` of a result of `JoinParts.spread`: a list of row numbers for each bucket of fingerprints.
+
+    Returns all lists as one array, and the index in this array at which each list ends.
+    """
     positions = spread.column("positions")
     lengths = pc.list_value_length(positions).to_numpy()
     return positions.combine_chunks().flatten().to_numpy(), np.cumsum(lengths, dtype=np.int64)
 
 
 def _values_by_bucket(values: pa.Array, spread: pa.Table) -> pa.ListArray:
-    """Returns a list for each bucket in `spread`, a result of `JoinParts.spread`: the elements of `values` at the bucket's positions."""
+    """Returns a list for each row of `spread`, a result of `JoinParts.spread`: the elements of `values` at the row's ``positions``."""
     positions, ends = _bucket_positions(spread)
     offsets = pa.array(np.concatenate([[0], ends]), pa.int32())
     return pa.ListArray.from_arrays(offsets, values.take(pa.array(positions)))
 
 
 def _bytes_by_bucket(values: NDArray[Any], ends: NDArray[np.int64]) -> pa.Array:
-    """Returns one binary value for each bucket: the bytes of its values. `ends` has the index in `values` at which each bucket ends."""
+    """Cuts `values` into slices, and returns one binary value for each slice. `ends` has the index in `values` at which each slice ends."""
     starts = np.concatenate([[0], ends])
     return pa.array([values[start:end].tobytes() for start, end in zip(starts, ends)], pa.binary())
 
 
 def _look_up_ids(rows: pa.Table, values: pa.ChunkedArray, parts: simstore.JoinParts) -> pa.ListArray:
-    """Returns a list of ids for each packed fingerprint in `values`: the ids of the packed rows that have this fingerprint."""
+    """Returns a list of ids for each packed fingerprint in `values`: the ids that this fingerprint has in `rows`.
+
+    `rows` has the schema `rows_schema`.
+    """
     ids = pa.chunked_array([chunk.flatten() for chunk in rows.column("ids").chunks], rows.column("ids").type.value_type)
     positions = pa.array(parts.look_up(rows.column("fingerprints"), values))
     return pa.ListArray.from_arrays(positions.offsets, ids.combine_chunks().take(positions.flatten()))
@@ -218,7 +236,7 @@ def _concat_bytes(values: pa.ChunkedArray) -> NDArray[np.uint8]:
 
 
 def _unpack_fingerprints(values: pa.ChunkedArray, bits: int) -> pa.Array:
-    """Returns packed fingerprints as an array of fingerprints."""
+    """Unpacks binary values, which are concatenated fingerprints, into one array of fingerprints."""
     data = _concat_bytes(values)
     if bits == 64:
         return pa.array(data.view("<u8"))

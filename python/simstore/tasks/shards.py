@@ -35,12 +35,12 @@ WRITTEN = pa.schema(
 
 @dataclass(frozen=True)
 class Shard:
-    """One shard of a set.
+    """One shard of a set of fingerprints.
 
     Attributes
     ----------
     folder : str
-        Name of the shard's directory in the directory of the set.
+        Name of the shard's directory, which is in the directory of the set.
     fingerprints, pairs : int
         Number of distinct fingerprints, and number of distinct pairs of fingerprint and id.
     checksum : str
@@ -55,7 +55,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class Shards:
-    """The list of a set's shards.
+    """The list of the shards of a set of fingerprints.
 
     Attributes
     ----------
@@ -80,12 +80,12 @@ class Shards:
 
     @property
     def pairs(self) -> int:
-        """Number of pairs of fingerprint and id in the set."""
+        """Number of pairs of fingerprint and id in all shards."""
         return sum(shard.pairs for shard in self.shards)
 
     @staticmethod
     def read(file: str | os.PathLike[str]) -> Shards:
-        """Reads the list of a set from `file`: the file ``shards.json`` in the directory of the set, or a copy.
+        """Reads the list from `file`: the file ``shards.json`` in the directory that holds the shards, or a copy of this file.
 
         Raises
         ------
@@ -100,7 +100,10 @@ class Shards:
         return Shards(run, bits, distance, profile, missing, tuple(Shard(*shard) for shard in shards))
 
     def write(self, folder: str | os.PathLike[str]) -> None:
-        """Writes the list to the directory of the set, which replaces an earlier list. Then removes files of earlier runs and attempts."""
+        """Writes the list to `folder`, the directory that holds the shards, and so replaces an earlier list there.
+
+        Then removes the files that earlier runs and other attempts left there.
+        """
         _simstore._write_shard_list(os.fspath(folder), astuple(self))
 
     def check(self, shard: Shard, path: str | os.PathLike[str]) -> None:
@@ -164,7 +167,7 @@ def build_shard(
     profile: Profile | str | None = None,
     memory: int | str | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Writes a shard. The shard is a store, which appears in the directory of the set when it is complete.
+    """Writes one shard of a set of fingerprints. The shard is a store, which appears in the directory of the set when it is complete.
 
     Several attempts at the same shard may run at the same time: the first to finish counts.
 
@@ -261,7 +264,7 @@ def _publish(hidden: str, path: str) -> str:
 def merged(
     written: Iterable[dict[str, Any]], run: str, *, bits: int, distance: int, profile: str | None = None
 ) -> Shards:
-    """Makes the list of a set's shards from the reports of `build_shard`.
+    """Makes the list of all shards of a set of fingerprints, from the reports of `build_shard`.
 
     Parameters
     ----------

@@ -53,9 +53,9 @@ def sketched(batches: Batches, text: str, *, profile: Profile | None = None) -> 
     Yields
     ------
     pyarrow.RecordBatch
-        All columns except the text, and the columns of `SKETCHED`: ``digest``, which identifies the set of features; ``features``, the
-        number of features; and ``sketches``, a list of the 8 bands. These are null for a text without features, which is similar to no
-        other text.
+        The columns of the input without the text, followed by the columns of `SKETCHED`: ``digest``, which identifies the set of
+        features; ``features``, the number of features; and ``sketches``, a list of the 8 bands. These three are null for a text without
+        features, which is similar to no other text.
     """
     for batch in batches:
         bands = _to_batch(_simstore._minhash_bands(get_column(batch, text), profile), SKETCHED)
@@ -82,9 +82,9 @@ def feature_sets(batches: Batches, text: str, *, profile: Profile | None = None)
 def candidates(
     batches: Batches, *, similar: float, chosen: tuple[int, int, int], sketch: int
 ) -> Iterator[pa.RecordBatch]:
-    """Selects the candidate pairs of sets among the pairs that the join of a band found.
+    """Selects candidate pairs of feature sets from the pairs that the join of one MinHash band found.
 
-    If several bands find a pair, it is a candidate of the first of these bands only.
+    If the joins of several bands find the same pair, only the call for the first of these bands selects it.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def compared(batches: Batches, *, similar: float) -> Iterator[pa.RecordBatch]:
 
 
 def led(batches: Batches, *, most: int = 50_000_000) -> Iterator[pa.RecordBatch]:
-    """Assigns each set to a representative, which is called its *leader* here. A leader and its sets form a star.
+    """Assigns each set of features to a representative set, which is called its *leader* here. A leader and its sets form a star.
 
     A set is a leader unless a more preferred leader is similar to it. Otherwise its leader is the most preferred of the leaders that are
     similar to it.

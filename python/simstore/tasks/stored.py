@@ -51,8 +51,8 @@ def nearest(
     Yields
     ------
     pyarrow.RecordBatch
-        With the new column: a struct, or null if no stored document is within the distance. Of several structs, the smallest is the
-        nearest match. The fields are:
+        With the new column: a struct, or null if no stored document is within the distance. Structs sort by distance first, so that the
+        smallest of several structs is the nearest match. The fields are:
 
         - ``distance``, in bits;
         - ``store``, the index of the store in `paths`;

@@ -67,7 +67,7 @@ def copy_waiter(folder):
 
 
 def copies_met(folder):
-    """Returns the number of tasks that ran at the same time as a copy."""
+    """Returns the number of tasks that ran at the same time as their copy."""
     return sum(name.endswith("-met") for name in os.listdir(folder))
 
 

@@ -21,7 +21,7 @@ def answer_rows(frame):
 
 
 def expected_answers(stored, queries, distance, bits=64):
-    """Returns the rows of `answer_rows` by brute force. `queries` has pairs of id and fingerprint."""
+    """Computes by brute force the rows that `answer_rows` should return. `queries` has pairs of id and fingerprint."""
     stored = [(fingerprint, id) for fingerprint, id in stored if fingerprint is not None]
     rows = []
     for id, fingerprint in set(queries):

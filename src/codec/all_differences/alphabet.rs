@@ -87,8 +87,8 @@ impl DeltaSymbol {
         })
     }
 
-    /// Returns the width in bits of each bit position that is stored with this symbol, and the number of these bit
-    /// positions. Both are 0 for a gap symbol.
+    /// Describes the list of differing bits that follows this symbol. Returns the width in bits of a list entry (a bit
+    /// position) and the number of entries. Both are 0 for a gap symbol, which has no list.
     pub(super) fn position_fields(self) -> (u32, u32) {
         match self {
             DeltaSymbol::Gap { .. } => (0, 0),

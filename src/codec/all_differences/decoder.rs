@@ -141,8 +141,8 @@ impl GroupDeltas {
     pub(super) const NONE: GroupDeltas =
         GroupDeltas { deltas: Deltas8::NONE, high_add: [0; GROUP_LEN], high_flip: [0; GROUP_LEN] };
 
-    /// Reads the tails of eight fingerprints: the bits stored in addition to their code words. The first tail ends
-    /// at bit `end` of the block; each further tail ends where the one before it starts.
+    /// Reads the tails of eight fingerprints: the bits stored in addition to their code words. Tails are stored
+    /// backward: the first one ends at bit `end` of the block, the second ends where the first starts, and so on.
     #[inline(always)]
     fn read_tails<F: Fingerprint>(&mut self, block: &[u8], words: &[u32; GROUP_LEN], end: usize) {
         let words = WordGroup8 { words, block, end };
@@ -157,8 +157,8 @@ impl GroupDeltas {
         }
     }
 
-    /// Reads the tails of all gap symbols (numeric differences) again, with a method for tails of any length. Only
-    /// the smallest tables have tails that are longer than one load.
+    /// Reads the tails of all gap symbols (numeric differences) again, with a method for tails of any length. Called
+    /// if a tail is longer than one load, as it may be in the smallest tables.
     #[cold]
     #[inline(never)]
     fn reread_long_gaps(&mut self, words: WordGroup8<'_>) {
@@ -171,7 +171,8 @@ impl GroupDeltas {
         }
     }
 
-    /// Reads the tails of eight fingerprints of 128 bits again, and sets both halves of `add` and `flip`.
+    /// Computes `add` and `flip` for eight fingerprints of 128 bits, because [`Deltas8`] supports only 64 bits. Reads the
+    /// tails of the fingerprints again.
     #[inline(always)]
     fn reread_wide<F: Fingerprint>(&mut self, words: WordGroup8<'_>) {
         for (i, &word) in words.words.iter().enumerate() {
@@ -241,7 +242,7 @@ impl<'a, F: Fingerprint> SpanReader<'a, F> {
         if unknown == 0 { Ok(()) } else { Err(Damage::CodeWord) }
     }
 
-    /// Returns the next fingerprint. `i` (0 to 7) is its index among the eight whose tails were read last.
+    /// Returns the next fingerprint. `i` (0 to 7) is its index in `deltas`, the results of the last `read_tails`.
     #[inline(always)]
     pub(super) fn next_fingerprint(&mut self, deltas: &GroupDeltas, i: usize) -> F {
         let back = deltas.deltas.back[i] as usize;

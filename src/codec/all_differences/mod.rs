@@ -85,7 +85,7 @@ impl AllDifferences {
     }
 
     /// Writes the coded fingerprints of a span: the code words forward from bit `word` of a block, and the tails
-    /// (the further bits) backward from bit `tail`.
+    /// (the bits that the code words leave open) backward from bit `tail`.
     fn write_span<F: Fingerprint>(
         &self,
         span: &[F],
@@ -104,8 +104,8 @@ impl AllDifferences {
     }
 
     /// Returns the coding of each fingerprint of a block, in a list for each span. The first fingerprint of a span
-    /// has no coding. `fingerprints` were decoded from the block. Returns an error if a code word does not match
-    /// the two fingerprints that it relates, because no conforming writer writes such a block.
+    /// has no coding. `fingerprints` were decoded from the block. Returns an error if a fingerprint's symbol is not
+    /// the one for its difference from the earlier fingerprint: no conforming writer writes such a block.
     fn read_codings<F: Fingerprint>(
         &self,
         block: &[u8],

@@ -71,8 +71,8 @@ struct SegmentSet<F> {
     entries: Vec<Vec<(F, Option<u64>)>>,
 }
 
-/// Builds one segment for each of `sizes`, with random codecs and plans. Every second segment has filters. Every third segment
-/// has other prefix bits ([`with_other_bits`]).
+/// Builds one segment for each of `sizes`, with random codecs and plans. Every second segment has Bloom filters. The tables of
+/// every third segment are rewritten by [`with_other_bits`].
 fn build<F: Fingerprint>(sizes: &[usize], distance: u32, seed: u64) -> SegmentSet<F> {
     let folder = tempfile::tempdir().unwrap();
     let plans = plan::names::<F>(distance);
@@ -200,7 +200,7 @@ fn tables_with_other_bits_are_read() {
     check::<u128>(3);
 }
 
-/// Asserts that missing filters are built after enough queries, but only if there are several segments.
+/// Asserts that missing Bloom filters are built after enough queries, but only if there are several segments.
 #[test]
 fn filters_are_made_when_they_are_worth_it() {
     let count = 40 * FINGERPRINTS_PER_QUERY as usize;

@@ -38,7 +38,7 @@ impl Failure {
 /// Selects the operations that a [`Fault`] counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OperationFilter {
-    /// Operations that change the disk. They have the same numbers as in
+    /// All operations that change the disk. So operation `n` of a [`Fault`] is the one with the number `n` in
     /// [`SimulatedDisk::listing`](super::SimulatedDisk::listing).
     Changes,
     All,

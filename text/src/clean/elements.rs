@@ -136,7 +136,8 @@ static NAME_NUMBERS: [u128; ELEMENT_COUNT] = {
     names
 };
 
-/// A hash table with open addressing. It maps the name of an element to its index in [`ELEMENTS`]. A free slot is [`FREE_SLOT`].
+/// A hash table with open addressing. It maps the name of an element to its index in [`ELEMENTS`]. A free slot has the value
+/// [`FREE_SLOT`].
 static SLOTS: [u8; 1 << SLOT_BITS] = {
     let mut slots = [FREE_SLOT; 1 << SLOT_BITS];
     let mut at = 0;

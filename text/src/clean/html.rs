@@ -47,8 +47,8 @@ struct HtmlReader<'a> {
     open: Vec<(usize, bool)>,
     /// Number of elements in `open` whose content is omitted.
     omitted_count: usize,
-    /// For each element in [`ELEMENTS`], how often it occurs in `open`. The count shows that an end tag has no start tag, without a
-    /// search of `open`.
+    /// For each element in [`ELEMENTS`], how often it occurs in `open`. If the count is 0, an end tag of the element has no start
+    /// tag, so `open` need not be searched.
     times_open: [u32; ELEMENTS.len()],
     /// Element of the start tag that is being read, as an index in [`ELEMENTS`]. `None` between start tags, and for an unknown
     /// element.
@@ -142,8 +142,8 @@ impl<'a> HtmlReader<'a> {
         (0..ELEMENTS.len()).any(|i| ELEMENTS[i].1 == ElementKind::Main && self.times_open[i] > 0)
     }
 
-    /// Appends the line breaks for a tag of an element of this kind: one for [`ElementKind::LineBreak`], two for other kinds that
-    /// break lines, none for the others and in omitted content.
+    /// Appends the line breaks for a tag of an element of the kind `kind`: one for [`ElementKind::LineBreak`], none for inline,
+    /// code and hidden elements, and two for all other kinds. Appends none inside omitted elements.
     fn break_line(&mut self, kind: ElementKind) {
         if self.omitted_count == 0
             && !matches!(kind, ElementKind::Code | ElementKind::Hidden | ElementKind::Inline)

@@ -2,9 +2,9 @@
 //! dictionaries, hashed with lookup3.
 //!
 //! A text is segmented by jieba-rs: first by the dictionary; then characters that belong to no dictionary word are joined to
-//! words by the hidden Markov model. One difference to cppjieba remains. If punctuation follows such characters, cppjieba always
-//! joins the last of them to the one before it, even if the model separates them. `benches/history/choosing-a-profile.md` reports
-//! how rarely that changes a fingerprint.
+//! words by the hidden Markov model. One difference to cppjieba remains. If punctuation follows a run of such characters,
+//! cppjieba always joins the last two characters of the run, even if the model separates them.
+//! `benches/history/choosing-a-profile.md` reports how rarely that changes a fingerprint.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::LazyLock;

@@ -18,7 +18,7 @@ const BATCH_DOCUMENTS: usize = 4096;
 /// A document of the store, as [`StoreCheck`] found it.
 pub(super) struct CheckedDocument {
     pub(super) id: u64,
-    /// Number of stored fingerprints with this id.
+    /// Number of stored fingerprints with the document's id.
     pub(super) fingerprints: u64,
     /// The document's signature if its note (signature and compressed text) is undamaged; otherwise the damage.
     pub(super) signature: std::result::Result<Signature, NoteDamage>,
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
     use crate::SimilarDocuments;
 
-    /// A function that damages a store. It receives the signature of document 1.
+    /// A function that damages a store of three documents. It receives the signature of the document with id 1.
     type Damage = fn(&mut Transaction<'_, u64>, &Signature);
 
     fn signature(text: &str) -> Signature {

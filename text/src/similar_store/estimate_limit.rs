@@ -6,8 +6,8 @@ use crate::band_search::{binomial_cdfs, bit_difference_probability};
 use crate::minhash::SIGNATURE_BITS;
 
 /// A candidate is *near* the similarity threshold if its estimated similarity is above the threshold, or at most this number of
-/// standard deviations below it. A candidate whose true similarity equals the threshold is not near with a probability below 1 in
-/// 30,000.
+/// standard deviations below it. If the true similarity of a candidate equals the threshold, the probability that the candidate
+/// is not near is below 1 in 30,000.
 const NEAR_STANDARD_DEVIATIONS: f64 = 4.0;
 
 /// The smallest estimated similarity at which a document and a candidate count as similar. It depends on the number of candidates
@@ -115,7 +115,8 @@ mod tests {
         }
     }
 
-    /// With more candidates, the limit never becomes less strict. Even with a million candidates, nearly equal sets are accepted.
+    /// The maximum number of differing bits in similar signatures never grows with the number of candidates. It is more than 5,
+    /// even with a million candidates.
     #[test]
     fn the_limit_falls_with_the_number_of_candidates() {
         let bits = |candidates| EstimateLimit::new(0.8, candidates).bits;

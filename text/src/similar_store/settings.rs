@@ -70,7 +70,7 @@ impl SimilarSettings {
         SimilarSettings { has_texts: false, ..self }
     }
 
-    /// Returns the same settings, but for a store that keeps texts if and only if `other` says so.
+    /// Returns the same settings, except that `other` determines whether the store keeps texts.
     pub(super) fn with_texts_as(self, other: &SimilarSettings) -> Self {
         SimilarSettings { has_texts: other.has_texts, ..self }
     }
@@ -189,8 +189,8 @@ impl SimilarSettings {
     }
 }
 
-/// Returns the band search with `bands` bands that reaches the recall. Returns `None` if this needs a greater band distance than
-/// stores support.
+/// Returns the band search with `bands` bands that reaches the recall `recall` for pairs with the similarity `similar`. Returns
+/// `None` if this needs a greater band distance than stores support.
 fn search(similar: f64, recall: f64, bands: usize) -> Option<BandSearch> {
     BandSearch::new(similar, recall, bands, u64::MAX_DISTANCE)
 }

@@ -307,13 +307,13 @@ impl SimilarDocuments {
         }
     }
 
-    /// Locks a name until a document with this name is written.
+    /// Locks a name. The caller holds the lock while it writes a document with this name.
     fn name_lock(&self, name: &str) -> MutexGuard<'_, ()> {
         let rest = xxh3_64(name.as_bytes()) % LOCK_COUNT as u64;
         self.name_locks[rest as usize].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks an id until the document with this id is written or removed.
+    /// Locks an id. The caller holds the lock while it writes or removes the document with this id.
     fn id_lock(&self, id: u64) -> MutexGuard<'_, ()> {
         self.id_locks[(id % LOCK_COUNT as u64) as usize].lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -343,8 +343,8 @@ impl SimilarDocuments {
         self.compare(&signature, || Ok(features), &candidates)
     }
 
-    /// Returns the documents among `ids` that are similar to a text, which is given by its signature and, if they are needed, its
-    /// features.
+    /// Returns the documents among `ids` that are similar to a text. `signature` is the signature of the text. `features`
+    /// computes the features of the text, and is called only if they are needed.
     fn compare(
         &self,
         signature: &Signature,

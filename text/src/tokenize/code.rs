@@ -35,7 +35,7 @@ fn is_run_character(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || (!c.is_ascii() && !c.is_whitespace())
 }
 
-/// Returns the length in bytes of the identifier or number at the beginning of a text, before a split by UAX #29.
+/// Returns the length in bytes of the identifier or number at the beginning of a text.
 fn run_length(text: &str) -> usize {
     let bytes = text.as_bytes();
     let is_number = bytes[0].is_ascii_digit();

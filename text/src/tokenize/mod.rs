@@ -99,9 +99,9 @@ impl Tokenizer {
         }
     }
 
-    /// Appends the 64-bit xxh3 of each feature of a text to `hashes`, as often as the feature occurs. Keywords are not selected.
-    /// Returns whether the caller must remove repeated hashes, because each feature counts only once. For `segmented`, see
-    /// [`Tokenizer::visit`].
+    /// Appends the 64-bit xxh3 of each feature of a text to `hashes`, as often as the feature occurs. Features and the parameter
+    /// `segmented` are as in [`Tokenizer::visit`]. Returns `true` if each feature must count only once, so that the caller must
+    /// remove repeated hashes.
     pub(crate) fn push_unit_weight_hashes(
         self,
         text: &str,
@@ -120,7 +120,8 @@ impl Tokenizer {
     }
 
     /// Appends to `hashes` the 64-bit hash of each feature of a text, as [feature sets](crate::Profile::feature_set) contain it.
-    /// Keywords are not selected. A hash is appended as often as its feature occurs.
+    /// For tokenizers that select keywords, the features are n-grams of words instead of keywords. A hash is appended as often as
+    /// its feature occurs.
     ///
     /// If features are n-grams of words, their hashes are computed from the hashes of the words: see [`push_shingles`]. `words`
     /// is a reusable buffer for the hashes of the words.
@@ -147,8 +148,9 @@ impl Tokenizer {
         push_shingles(words, n, hashes);
     }
 
-    /// Visits the features of a text with their weights. Keywords are not selected. Each weight is 1, except for
-    /// [`Tokenizer::Features`] and presets. With `segmented`, dictionaries split Thai, Lao, Khmer and Burmese into words.
+    /// Visits the features of a text with their weights. For tokenizers that select keywords, visits n-grams of words instead of
+    /// keywords. Each weight is 1, except for [`Tokenizer::Features`] and presets. With `segmented`, dictionaries split Thai,
+    /// Lao, Khmer and Burmese into words.
     pub(crate) fn visit(self, text: &str, segmented: bool, mut visit: impl FnMut(&str, u32)) {
         let mut each = |feature: &str| visit(feature, 1);
         match self {

@@ -4,7 +4,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::splitmix::{GOLDEN_GAMMA, mix};
 
-/// Length in bytes of the longest word that is hashed as two 64-bit numbers.
+/// Maximum length in bytes of a word that is hashed as two 64-bit numbers. Longer words are hashed with xxh3.
 const SHORT_WORD_BYTES_MAX: usize = 16;
 
 /// `MASKS[n]` selects the `n` lowest bytes of a number.

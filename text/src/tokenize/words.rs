@@ -195,7 +195,7 @@ fn visit_by_full_rules(text: &str, segmented: bool, visit: &mut impl FnMut(&str,
     }
 }
 
-/// Removes underscores at both ends of a word. At its start, all characters before the first letter or digit are removed.
+/// Returns a word without the characters before its first letter or digit, and without underscores at its end.
 fn trimmed(word: &str) -> &str {
     word.trim_start_matches(|c: char| !c.is_alphanumeric()).trim_end_matches('_')
 }
@@ -233,8 +233,8 @@ fn word_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// Returns the end of the part of a text, from offset `start` on, that is segmented by the full rules of UAX #29. The part ends
-/// before the next character that certainly does not belong to the word before it, or at the end of the text.
+/// Returns the offset at which the fast segmentation continues after a part that needs the full rules of UAX #29. The part starts
+/// at offset `start`, and ends before the next character that certainly does not continue a word, or at the end of the text.
 fn full_rules_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
     loop {

@@ -3,7 +3,7 @@
 //!
 //! The usual design stores a fingerprint and its id under four keys: the four 16-bit blocks of the 64-bit
 //! simhash. A new document is compared with all fingerprints that share a block with it, and stored if none is
-//! within 3 bits.
+//! within 3 bits. Commits wait for the disk neither in simstore nor in the other systems.
 //!
 //! `cargo run --release -p simstore-rivals --bin services -- 1000000` sets the number of fingerprints that are
 //! stored first. Stores go to the folder TMPDIR and are removed at the end.
@@ -21,7 +21,7 @@ use rusqlite::{CachedStatement, Connection, params};
 use simstore::{Codec, Durability, Insertion, Store, StoreOptions};
 
 const DISTANCE: u32 = 3;
-/// Number of documents in a transaction. A commit does not wait for the disk.
+/// Number of documents in a transaction.
 const TRANSACTION_DOCUMENTS: usize = 1000;
 /// Number of documents that are inserted with `insert_if_new`, after the initial inserts.
 const NEW_DOCUMENTS: usize = 100_000;

@@ -1,8 +1,9 @@
 //! mih-rs: multi-index hashing in memory.
 //!
 //! A fingerprint is cut into blocks of b bits. Each block has a table that maps all 2^b values of the block to the
-//! positions of fingerprints. The table is an array of groups. A group has 64 successive values: a bitmap of the values
-//! that occur, and a vector. With two blocks, the groups alone take 4 GiB, for any number of fingerprints.
+//! positions of fingerprints. The table is an array of groups. Each group is for 64 successive values: it has a bitmap of
+//! the values that occur, and a vector of positions. With two blocks, the groups alone take 4 GiB, for any number of
+//! fingerprints.
 
 use std::io::{self, Write};
 

@@ -20,7 +20,7 @@ const QUERY_CHUNK_LEN: usize = 64;
 
 /// Index that finds the fingerprints within a distance of a query. The distance is fixed when the index is built.
 pub(crate) trait HammingIndex: Sync {
-    /// Creates a searcher for one thread, with buffers.
+    /// Creates a searcher with its own buffers. Each thread needs one.
     fn searcher(&self) -> Box<dyn Searcher + '_>;
 
     /// Returns the text of the column "ids counted?": whether the index stores an id for each fingerprint, and the
@@ -38,8 +38,8 @@ pub(crate) trait HammingIndex: Sync {
         Ok(None)
     }
 
-    /// Returns the bytes that must be in memory for queries at full speed, with memory-mapped files. Returns `None` if the
-    /// index maps no files; then the anonymous memory of the process is measured.
+    /// Returns the memory in bytes that an index with memory-mapped files takes if all its files are in the page cache.
+    /// Returns `None` if the index maps no files; the caller then measures the anonymous memory of the process.
     fn resident_bytes(&self) -> Option<u64> {
         None
     }

@@ -9,8 +9,8 @@ use crate::checkpoint::checksummed_file::ChecksummedReader;
 use crate::checkpoint::parts::header::{FILE_SUFFIX, PartHeader};
 use simstore_io::document::name_to_path;
 
-/// Removes all part files in a folder that have documents of an input file. Returns the number of removed part
-/// files. If `file` is a member of an archive, removes the part files of the archive.
+/// Removes all part files in `folder` that have documents of the input file `file`. Returns the number of removed
+/// part files. If `file` is a member of an archive, removes the part files of the archive.
 pub(crate) fn remove_parts_with_file(folder: &Path, file: &Path) -> Result<u64> {
     let mut removed = 0;
     for entry in fs::read_dir(folder).map_err(Error::io(folder, "list"))? {

@@ -175,8 +175,8 @@ fn frame(bytes: &[u8]) -> Vec<u8> {
     [&b"\x50\x2a\x4d\x18\x04\0\0\0\x01\x02\x03\x04"[..], &zstd::encode_all(bytes, 1).unwrap()].concat()
 }
 
-/// Cuts bytes into pieces of these lengths, again from the first length after the last one. Compresses each piece
-/// by `pack`, and concatenates the results.
+/// Cuts bytes into pieces whose lengths are `lengths`, repeated in a cycle. Compresses each piece by `pack`, and
+/// concatenates the results.
 fn packed(bytes: &[u8], lengths: &[usize], pack: impl Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     let (mut packed, mut at) = (Vec::new(), 0);
     for &length in lengths.iter().cycle() {
@@ -301,8 +301,8 @@ fn a_record_longer_than_sections_is_read_once() {
     assert!(part_count_of("a.jsonl.gz", &members, members.len() as u64 / 20) > 8);
 }
 
-/// Sections give the same result as one go for a file in which the encoding changes, wherever it changes, and for a
-/// file with a single malformed character.
+/// Reading a file in sections gives the same documents as reading it whole, even if the encoding changes somewhere in
+/// the file, or a single character is malformed.
 #[test]
 fn an_encoding_is_judged_once() {
     let gbk: Vec<u8> =
@@ -351,8 +351,8 @@ fn damaged_members_end_a_file() {
     }
 }
 
-/// Reads a file in one go and in sections. Compares the documents and counts, but not the messages, because these
-/// may locate a damage differently. Returns the number of parts.
+/// Reads a file in one go and in sections. Compares the documents and counts, but not the messages, which may give
+/// different locations for the same damage. Returns the number of parts.
 fn part_count_without_locations(name: &str, bytes: &[u8], section: u64) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);

@@ -34,7 +34,7 @@ pub(crate) struct DenseComparison<'a> {
     with_all: bool,
     queries: Vec<DenseQuery>,
     bands: Vec<[u64; BANDS]>,
-    /// Stored documents that are a candidate of at least one document of the batch, as (store, id). Sorted,
+    /// Stored documents that are a candidate of at least one input document in `queries`, as (store, id). Sorted,
     /// each once.
     candidates: Vec<(u32, u64)>,
     bytes: u64,
@@ -60,8 +60,8 @@ impl<'a> DenseComparison<'a> {
         DenseComparison { stores, min_similarity, with_all, queries, bands, candidates, bytes: 0 }
     }
 
-    /// Adds input documents to the batch, with all their candidates. `features` returns the features of an input
-    /// document in ascending order.
+    /// Adds input documents (`rows`) and all stored documents that are their candidates. `features` returns the
+    /// features of an input document in ascending order.
     pub(crate) fn add(
         &mut self,
         rows: &[SignatureRow],
@@ -92,13 +92,14 @@ impl<'a> DenseComparison<'a> {
         Ok(())
     }
 
-    /// Estimated memory of the batch in bytes.
+    /// Estimated memory of the added input documents and of their candidates, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Visits the matches of the batch: all similar pairs if `with_all` is set, else only the most similar stored
-    /// document of each input document. Then empties the batch.
+    /// Compares the added input documents with their candidates, and visits the matches: all similar pairs if
+    /// `with_all` is set, else only the most similar stored document of each input document. Then removes all
+    /// input documents and candidates.
     ///
     /// For stores without texts, a pair is similar if the [limit](EstimateLimit) of the input document accepts the
     /// estimated similarity. The limit depends on all candidates of the input document.
@@ -152,7 +153,7 @@ impl<'a> DenseComparison<'a> {
         comparer.documents(snapshot, &ids)
     }
 
-    /// Returns the indexes in the batch of the input documents that have `stored` as a candidate: one of their bands
+    /// Returns the indexes (in `queries`) of the input documents that have `stored` as a candidate: one of their bands
     /// is near a band of `stored`. For stores with texts, the distance of the whole signatures is limited as well.
     fn candidate_queries(&self, store: u32, stored: &StoredDocument) -> impl Iterator<Item = usize> {
         let settings = self.stores[store as usize].1.settings();
@@ -174,7 +175,7 @@ impl<'a> DenseComparison<'a> {
         })
     }
 
-    /// Returns the indexes in the batch of the input documents whose estimated similarity to a stored document is
+    /// Returns the indexes (in `queries`) of the input documents whose estimated similarity to a stored document is
     /// near the threshold.
     fn near(&self, store: u32, stored: &StoredDocument) -> Vec<usize> {
         let is_near =
@@ -182,7 +183,7 @@ impl<'a> DenseComparison<'a> {
         self.candidate_queries(store, stored).filter(is_near).collect()
     }
 
-    /// Returns the input documents that are similar to a stored document: the index of each one in the batch, and
+    /// Returns the input documents that are similar to a stored document: the index of each one in `queries`, and
     /// the match.
     fn similar(&self, store: u32, stored: &StoredDocument) -> Result<Vec<(usize, StoredMatch)>> {
         let (snapshot, comparer) = self.stores[store as usize];

@@ -99,8 +99,8 @@ struct PairComparison<'a> {
 }
 
 impl PairComparison<'_> {
-    /// Compares the candidates ((store, id), input document) in `pairs`, which are of one store, in order of the
-    /// stored documents.
+    /// Compares the candidates in `pairs`: rows ((store, id), input document). All rows must have the same store, and
+    /// be sorted by id.
     fn compare(&mut self, pairs: &[((u32, u64), u32)], stage: &Stage<'_>) -> Result<()> {
         let by_document: Vec<&[((u32, u64), u32)]> = pairs.chunk_by(|a, b| a.0 == b.0).collect();
         for batch in by_document.chunks(READ_BATCH) {

@@ -19,7 +19,7 @@ pub(crate) struct StoredMatches {
     /// Input documents in clusters that a stored document represents, each with this stored document. In document
     /// order.
     pub(crate) assignments: Rows<StoredAssignmentRow>,
-    /// Whether similarities in the rows may be estimates, because a store has no texts.
+    /// Whether similarities in `near` and `assignments` may be estimates, because a store has no texts.
     pub(crate) is_estimated: bool,
 }
 
@@ -33,8 +33,8 @@ impl StoredMatches {
         StoredMatches { near, representatives, assignments: Rows::Memory(Vec::new()), is_estimated: false }
     }
 
-    /// Creates the result from near pairs and from stored representatives. Gives each stored representative its
-    /// index.
+    /// Creates the result from near pairs, and from rows that assign input documents to the stored documents that
+    /// represent them.
     pub(crate) fn new(
         near: Rows<StoredMatchRow>,
         represented: Sorter<StoredRepresentativeRow>,

@@ -20,8 +20,8 @@ impl Input {
     /// Reads the next line that is not blank, without its newline. Returns `None` at the end of the input.
     ///
     /// # Errors
-    /// [`Error::BadInput`](simstore::Error::BadInput) for a line that is longer than `limit`; the next line
-    /// follows. [`Error::BadInput`](simstore::Error::BadInput) also for an unreadable input.
+    /// [`Error::BadInput`](simstore::Error::BadInput) for an unreadable input, and for a line that is longer than `limit`.
+    /// After such a line, the next call continues with the next line.
     pub fn read_line(&mut self, limit: LengthLimit) -> Result<Option<Bytes>> {
         loop {
             if let Some(cursor) = self.section.as_ref() {

@@ -1,5 +1,5 @@
-//! Values that depend on the bytes before a section. Computing them reads the file from its start up to the
-//! section, so few callers do so.
+//! Values that depend on the bytes before a section, such as its first line number. In a file of lines, each of them
+//! costs a pass over the file from its start to the section.
 
 use std::io::{self, BufRead, BufReader};
 use std::sync::Arc;

@@ -129,7 +129,8 @@ impl SectionStream {
         })
     }
 
-    /// Returns the position of the section's end in the stream. The shared value is set while the stream is read.
+    /// Returns the shared value with the position of the section's end in the stream. In a compressed file, it is set
+    /// when the stream was read up to there.
     pub(crate) fn boundary(&self) -> Arc<SectionBoundary> {
         Arc::clone(&self.boundary)
     }

@@ -21,8 +21,8 @@ pub(crate) struct ParquetRow {
     pub(crate) at: usize,
     /// Mean size in memory of the rows in `batch`, in bytes.
     pub bytes: usize,
-    /// Schema of the file: the types of all columns. In `batch`, string columns have the type of byte arrays, because
-    /// strings are read without a check for UTF-8.
+    /// Schema of the file: the types of all columns. It says which columns are strings; `batch` does not, because
+    /// strings are read into it as byte arrays.
     pub(crate) column_types: SchemaRef,
 }
 
@@ -154,8 +154,8 @@ impl ParquetRow {
     }
 }
 
-/// Returns value `at` of a column of strings or byte arrays, decoded as UTF-8. In batches, both types of columns are
-/// views of bytes. Returns `None` for other columns.
+/// Returns value `at` of a column of strings or byte arrays, decoded as UTF-8. Both are read as Arrow's binary views.
+/// Returns `None` for a column of another type.
 fn string_value(array: &dyn Array, at: usize) -> Option<DecodedText<'_>> {
     Some(encoding::decode_line(array.as_binary_view_opt()?.value(at), Encoding::AUTO))
 }
