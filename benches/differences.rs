@@ -5,7 +5,7 @@
 //! A *span* is a group of successive fingerprints, the first of which is stored in full. Every other fingerprint is
 //! stored as its differing bits from an earlier fingerprint of the span, the *reference*. A *symbol* of a Huffman
 //! code has h, the position of the highest differing bit, and m, the number of differing bits below it. The *tail*, a
-//! bit string besides the symbol, has the positions of these m bits. Where this is shorter, a *raw symbol* is stored
+//! bit string besides the symbol, has the positions of these m bits. If a *raw symbol* takes fewer bits, it is stored
 //! instead. A raw symbol has only h, the position of the highest bit of the difference from the preceding fingerprint.
 //! The tail of a raw symbol has the h bits of the difference below that bit.
 //!
@@ -76,7 +76,7 @@ const CURRENT: Variant = Variant {
     reference: ReferenceCoding::OtherField,
     raw: RawCoding::Gap,
 };
-/// Size in bits of the first fingerprint of a span, which is stored in full.
+/// Size in bits of a fingerprint that is stored in full: the first one of each span, a group of successive fingerprints.
 const RESTART_BITS: f64 = 72.0;
 /// Number of passes over the fingerprints. Each pass chooses the shortest coding of each fingerprint, with the symbol
 /// sizes from the previous pass.
@@ -122,7 +122,7 @@ type Symbol = (Option<u32>, u32, bool);
 struct EntropyModel<T> {
     /// Number of occurrences of each symbol so far in the current pass over the fingerprints.
     counts: HashMap<T, u64>,
-    /// Size of each symbol in bits, by its count in the previous pass over the fingerprints; empty in the first pass.
+    /// Size of each symbol in bits, computed from its count in the previous pass over the fingerprints. Empty in the first pass.
     bits: HashMap<T, f64>,
 }
 
@@ -151,8 +151,8 @@ impl<T: std::hash::Hash + Eq + Copy> EntropyModel<T> {
 }
 
 /// Returns four figures of a variant: the bits per fingerprint; the number of distinct symbols; the share of
-/// fingerprints coded by the bits in which they differ from an earlier fingerprint; and the share for which this is the
-/// preceding fingerprint.
+/// fingerprints coded by the bits in which they differ from an earlier fingerprint; and the share of fingerprints coded by
+/// the bits in which they differ from the preceding fingerprint.
 fn measure(fingerprints: &[u64], variant: Variant) -> (f64, usize, f64, f64) {
     let Variant { span, window, max_lower_bits, positions, reference, raw } = variant;
     let back_bits = ceil_log2(window as u64);

@@ -48,8 +48,8 @@ fn build_store(
     Ok(builder.finish()?)
 }
 
-/// Generates distinct queries for a store of `count` fingerprints. Half of the queries, or one for each fingerprint of a
-/// small store, are stored fingerprints with 0 to 3 bits flipped. The other queries are random.
+/// Generates distinct queries for a store of `count` fingerprints. Up to half of the queries are stored fingerprints with
+/// 0 to 3 bits flipped, at most one for each stored fingerprint. The other queries are random.
 fn generate_queries(count: u64) -> Vec<u64> {
     let (mut stored, mut state) = (1, 99);
     let queries = (0..QUERIES as u64).map(|i| {

@@ -60,10 +60,10 @@ def files_of(patterns: list[str]) -> dict[str, bytes]:
 
 
 def with_links(page: str, text: str, files: Iterable[str]) -> str:
-    """Rewrites the links in `text`, the text of the page at the path `page`, that lead to files outside the site.
+    """Rewrites the links of a page that lead to files outside the site.
 
-    `files` has the files of the site. A rewritten link leads to the file in the repository. If the address of the repository is not known,
-    the link becomes plain text.
+    `text` is the text of the page, and `page` its path. `files` has the files of the site. A rewritten link leads to the file in the
+    repository. If the address of the repository is not known, the link becomes plain text.
     """
 
     def rewrite(link: re.Match[str]) -> str:
@@ -260,7 +260,7 @@ def described(mark: str, key: str, nodes: list, docs: dict[str, str], prefix: st
 
 
 def grouped(tree: ast.Module | ast.ClassDef, is_wanted: Callable[[str], bool]) -> dict[str, list]:
-    """Returns the classes and functions in a module or class whose names are wanted: a list of all overloads for each name."""
+    """Returns the classes and functions of a module or class by name, if `is_wanted(name)`. A list has all overloads of a name."""
     found: dict[str, list] = {}
     for node in tree.body:
         if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and is_wanted(node.name):

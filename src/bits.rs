@@ -55,7 +55,8 @@ pub(crate) fn read<F: Fingerprint>(bytes: &[u8], position: usize, len: u32) -> F
 /// the first bit of the field, so up to 7 of its 64 bits are before the field.
 pub(crate) const MAX_SHORT_BITS: u32 = 57;
 
-/// Like [`read`], but not inlined. Fields of more than [`MAX_SHORT_BITS`] bits are frequent only in the smallest tables.
+/// Like [`read`], but not inlined: it is for fields of more than [`MAX_SHORT_BITS`] bits, which are frequent only in the
+/// smallest tables.
 #[cold]
 #[inline(never)]
 pub(crate) fn read_long<F: Fingerprint>(bytes: &[u8], position: usize, len: u32) -> F {

@@ -24,11 +24,11 @@ pub(crate) struct SegmentSize {
     pub(crate) tombstones: u64,
 }
 
-/// Percentage of deleted pairs among all pairs at which all segments are merged, to free the space.
+/// If at least this percentage of the pairs is deleted, all segments are merged, to free the space of these pairs.
 const MAX_DELETED_PERCENT: u64 = 25;
 
-/// Returns the segments to merge next, as a range of `sizes`, which start with the oldest. `None` if no merge
-/// is due.
+/// Returns the segments to merge next, as a range of indexes in `sizes`. `sizes` has the size of each segment, oldest
+/// first. `None` if no merge is due.
 pub(crate) fn choose_merge(sizes: &[SegmentSize], fanout: usize) -> Option<Range<usize>> {
     let (pairs, deleted) =
         sizes.iter().fold((0, 0), |(pairs, deleted), size| (pairs + size.pairs, deleted + size.tombstones));

@@ -184,7 +184,7 @@ pub enum Error {
         /// The distance that the plan was checked for, in bits.
         distance: u32,
         /// Why the plan is not complete: a set of bit positions such that no table finds a fingerprint that differs from
-        /// the query exactly in these bits. If the check of the plan ended early, the limit that ended it.
+        /// the query exactly in these bits. If the check of the plan ended early, this is the limit that ended it.
         reason: String,
     },
     /// An argument is invalid. The string is the message.
@@ -366,7 +366,7 @@ pub enum Damage {
     IncompleteCode,
     /// Values are not ascending where the format requires it.
     Order {
-        /// Noun for the values, as a plural, such as "the ids of a fingerprint".
+        /// The values that are not ascending, such as "the ids of a fingerprint".
         what: &'static str,
     },
     /// Two parts of a store contradict each other.
@@ -415,8 +415,7 @@ mod tests {
 
     use super::*;
 
-    /// One error of each kind. A new variant does not compile without a code and a name, and the test below
-    /// fails until the variant is in this list.
+    /// One error of each kind. The test `each_kind_has_a_code_of_its_own` fails if a kind is missing in this list.
     fn one_of_each() -> Vec<Error> {
         let path = || PathBuf::from("store");
         let source = || io::Error::other("on fire");
@@ -465,7 +464,7 @@ mod tests {
         }
     }
 
-    /// Callers of the library have no command line, so messages must not mention its flags.
+    /// Error messages must not mention flags of the command line, because callers of the library have no command line.
     #[test]
     fn messages_name_no_flags() {
         for error in one_of_each() {

@@ -57,8 +57,8 @@ pub(crate) const DEFAULT_SPANS: [u16; 2] = [64, 28];
 /// Number of fingerprints from which a table counts as large, that is, larger than the processor's cache.
 pub(crate) const LARGE_TABLE_FINGERPRINTS: u64 = 1 << 20;
 
-/// Size of a page in bytes, and maximum offset of the first block of a table. Blocks of up to this size do not
-/// straddle pages.
+/// Size of a page in bytes. Blocks of up to this size do not straddle pages. The first block of a table starts at this
+/// offset or before it.
 pub(crate) const PAGE_BYTES: u32 = 4096;
 /// Minimum offset of the first block of a table, in bytes.
 pub(crate) const MIN_BLOCKS_OFFSET: u32 = 256;
@@ -335,7 +335,7 @@ pub(crate) fn check_version(path: &Path, found: u32, versions: RangeInclusive<u3
     if versions.contains(&found) { Ok(()) } else { Err(Error::UnsupportedVersion { path, found, supported }) }
 }
 
-/// Checks the magic bytes at both ends of a file and its version. Returns the offset of its footer.
+/// Checks the version of a file, and the magic bytes at its start and end. Returns the offset of its footer.
 pub(crate) fn check_ends(
     path: &Path,
     file: &[u8],

@@ -11,9 +11,10 @@ pub(crate) const MAX_WORD_BITS: u32 = 12;
 
 /// Largest number of symbols that one table look-up decodes.
 const SYMBOLS_PER_ENTRY: usize = 6;
-/// Number of table look-ups after each refill of the bit buffer. A refill provides at least 57 bits.
+/// Number of table look-ups after each refill of the bit buffer. A refill provides at least 57 bits, and a look-up takes at
+/// most [`MAX_WORD_BITS`] of them.
 const LOOKUPS_PER_REFILL: usize = 4;
-/// Largest number of symbols that a caller can request in one call.
+/// Largest number of symbols that one call of [`HuffmanDecoder::decode`] can decode.
 pub(crate) const MAX_BUFFERED_SYMBOLS: usize = 256;
 
 /// Buffer of decoded symbols. Bytes after the requested number of symbols have no meaning.
@@ -133,7 +134,8 @@ impl HuffmanCode {
 }
 
 /// An entry of the decoding table. Its fields, from the lowest bit on: total length of its code words (8 bits), number of its
-/// symbols (8 bits), up to six symbols (8 bits each). As the length is in the lowest bits, the entry itself can be a shift count.
+/// symbols (8 bits), up to six symbols (8 bits each). After a look-up, the lowest bits of the entry are the number of bits to
+/// skip in the stream.
 #[derive(Clone, Copy, Debug, Default)]
 struct LookUpEntry(u64);
 
@@ -143,7 +145,7 @@ impl LookUpEntry {
         LookUpEntry((self.0 | u64::from(symbol) << (16 + 8 * count)) + (1 << 8) + u64::from(length))
     }
 
-    /// Returns the up to six symbols. The bytes after them have no meaning.
+    /// Returns the symbols of this entry. There are up to six; the bytes after them have no meaning.
     #[inline(always)]
     fn symbols(self) -> [u8; 8] {
         (self.0 >> 16).to_le_bytes()

@@ -101,7 +101,7 @@ impl SegmentEntry {
         format!("{:06}.{extension}", self.number)
     }
 
-    /// Returns for each extension in [`SIDE_FILE_EXTENSIONS`] whether the segment has the side file.
+    /// Returns for each extension in [`SIDE_FILE_EXTENSIONS`] whether the segment has the side file with this extension.
     fn has_side_files(&self) -> [bool; SIDE_FILE_EXTENSIONS.len()] {
         [self.has_ids, self.names > 0, self.tombstones > 0, self.metadata > 0, self.notes > 0]
     }

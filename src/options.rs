@@ -207,7 +207,7 @@ pub enum Durability {
     Group(Duration),
 }
 
-/// Minimum memory for sorting, in bytes. The buffers of a merge alone need about this much.
+/// Minimum memory for sorting, in bytes. The buffers for a merge of sorted runs alone need about this much.
 pub(crate) const MIN_SORT_MEMORY: u64 = 16 << 20;
 /// Memory for sorting if the machine's memory is unknown, in bytes.
 const DEFAULT_SORT_MEMORY: u64 = 1 << 30;

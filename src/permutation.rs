@@ -96,7 +96,7 @@ mod tests {
 
     use super::*;
 
-    /// Reference implementation of [`Permutation::apply`], which moves one bit at a time.
+    /// Permutes a fingerprint one bit at a time, for comparison with the results of [`Permutation::apply`].
     fn plain<F: Fingerprint>(sources: &[u8], value: F) -> F {
         let mut permuted = F::ZERO;
         for (target, &source) in sources.iter().enumerate() {

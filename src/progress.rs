@@ -10,8 +10,8 @@ use crate::error::{Error, Result};
 /// Progress of a long operation, such as a build, a merge or a verification, in units of work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Number of finished units. The units of a build are the fingerprints written to tables, those of a verification
-    /// the fingerprints read.
+    /// Number of finished units. A build counts the fingerprints that it writes to tables, a verification counts the
+    /// fingerprints that it reads.
     pub done: u64,
     /// Number of units of the whole operation; 0 while unknown.
     pub total: u64,
@@ -99,7 +99,8 @@ impl<'a> ProgressCounter<'a> {
         self.check_cancelled()
     }
 
-    /// Calls the callback without new units, so that it can also cancel work that does not count as progress.
+    /// Calls the callback without adding finished units. So the callback can also cancel work that does not count as
+    /// progress.
     ///
     /// # Errors
     /// The errors of [`ProgressCounter::add`].

@@ -11,8 +11,8 @@ pub(crate) const MAX_DIGIT_BITS: u32 = 24;
 /// first bit as the most significant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Digit<F> {
-    /// Runs of contiguous selected bits: the mask of the run, and the right shift that moves it to its place in
-    /// the digit. Only the first `len` runs are used.
+    /// For each run of contiguous selected bits: the mask of the run, and the right shift that moves the run to its
+    /// place in the digit. Only the first `len` entries are used.
     runs: [(F, u32); MAX_DIGIT_BITS as usize],
     len: usize,
     bits: u32,

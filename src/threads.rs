@@ -147,7 +147,8 @@ fn build_global(threads: Vec<IdleThread>) {
 /// The process that started the global pool.
 static POOL_OWNER: OnceLock<Process> = OnceLock::new();
 
-/// Thread pool of this process if it was forked after the global pool was started, with the process that owns the pool.
+/// The thread pool that a process uses if it was forked after the global pool was started, and the id of that process. A
+/// process ignores a pool with the id of another process.
 static FORKED_POOL: Mutex<Option<(Process, Arc<ThreadPool>)>> = Mutex::new(None);
 
 /// Runs `work` so that the parallel code in it uses a thread pool of this process, for programs that fork.

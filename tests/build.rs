@@ -367,7 +367,7 @@ fn fingerprints_of_a_source() {
     assert!(matches!(error, Error::BadArgument(_)), "{error}");
 }
 
-/// With the objective size or speed, the builder chooses the expected codec for random fingerprints, and for
+/// With each codec objective (size or speed), the builder chooses the expected codec: for random fingerprints, and for
 /// fingerprints of many revisions of the same documents.
 #[test]
 fn a_codec_for_a_purpose() {

@@ -159,7 +159,7 @@ fn compare_files<F: Fingerprint>(golden: &[GoldenStore<F>]) {
 }
 
 /// Compares the files of a store with the files of the golden store `golden`. If `UPDATE_GOLDEN` is set, first
-/// replaces the golden files with these.
+/// replaces the golden files with the files of the store.
 fn compare_store(golden: &str, store: &Path) {
     let kept = folder().join(golden);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -368,7 +368,8 @@ fn check_golden<F: Fingerprint>(golden: &[GoldenStore<F>]) {
 }
 
 /// The pages of `format-spec/` quote golden files correctly. A quote is a fenced code block with the first line
-/// `golden/STORE/FILE`. Its other lines are `OFFSET  BYTES | MEANING`, in hexadecimal, or `...` for omitted bytes.
+/// `golden/STORE/FILE`. Its other lines are `OFFSET  BYTES | MEANING`, with offset and bytes in hexadecimal, or `...` for
+/// omitted bytes.
 #[test]
 fn the_pages_quote_golden_files() {
     for page in [
@@ -424,9 +425,9 @@ fn check_fresh<F: Fingerprint>(golden: &GoldenStore<F>) {
     check_reader(&store, golden);
 }
 
-/// Builds larger stores with these table plans, and checks that the engine and the independent reader read the right
-/// contents. The stores have `count` random or clustered fingerprints, names in several chunks, and a name of maximum
-/// length.
+/// Builds stores with these table plans, and checks that the engine and the independent reader read the right contents.
+/// The stores are larger than the golden stores: they have `count` random or clustered fingerprints, names in several
+/// chunks, and a name of maximum length.
 fn fresh<F: Fingerprint>(plans: &[&str], count: usize) {
     let mut random = Random(u64::from(F::BITS));
     for codec in Codec::ALL {

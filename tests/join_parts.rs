@@ -240,7 +240,8 @@ fn a_prefix_that_a_million_share() {
 }
 
 /// A join that is divided into parts finds all pairs, even if its last table puts all fingerprints into the same part. A
-/// table selects the part of a fingerprint by some of its bits. Those that the last table uses are zero here.
+/// table selects the part of a fingerprint by some of its bits. In this test, the bits that the last table uses are zero
+/// in all fingerprints.
 #[test]
 fn dense_groups_of_a_late_table() {
     for (bits, distance) in [(4, 3), (8, 2), (12, 1)] {

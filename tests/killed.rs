@@ -29,7 +29,7 @@ fn options() -> StoreOptions {
     StoreOptions { memtable: 1 << 15, fanout: 2, block_size: Some(512), ..StoreOptions::default() }
 }
 
-/// Returns a command that runs the test `name` of this module in a child process, with a store path.
+/// Returns a command that runs the test `name` of this module in a child process, and gives it the path of the store.
 fn child(name: &str, path: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command

@@ -111,8 +111,9 @@ fn read(files: &StoreFiles) -> Result<PairModel<u64>, Error> {
     snapshot.iter().map(|entry| entry.map(|entry| (entry.fingerprint, entry.id.unwrap()))).collect()
 }
 
-/// Reads a store whose file `name` was changed. Either this must fail with an error that names a file of the store, or
-/// the contents must be the last of `models`. If `context` starts with "cut", they may be any of `models`.
+/// Reads a store whose file `name` was changed as `context` describes. Asserts that reading fails with an error that names
+/// a file of the store, or that the contents are the last of `models`. If `context` starts with "cut", the contents may be
+/// any of `models`.
 fn check(files: &StoreFiles, name: &str, models: &[PairModel<u64>], context: &str) {
     let whole = models.last().unwrap();
     match read(files) {

@@ -293,9 +293,9 @@ fn read_contents(snapshot: Result<Snapshot<u64>, Error>) -> Result<Option<PairMo
     Ok(Some(model))
 }
 
-/// Checks the store in `image`, the disk after a power loss that follows the first `done` operations. If `choice` is a
-/// multiple of 8, also opens the store for writing, and checks it after power losses during this recovery. Otherwise,
-/// only reads the store. Returns the number of images checked.
+/// Checks the store in `image`, the disk after a power loss that follows the first `done` operations. `choice` selects
+/// the depth of the check: if it is a multiple of 8, the store is also opened for writing, and checked after power losses
+/// during this recovery. Otherwise, the store is only read. Returns the number of images checked.
 fn check_image(history: &History, done: usize, image: &SimulatedDisk, choice: u64) -> Result<usize, String> {
     let judge = |model: Option<PairModel<u64>>, context: &str| match model {
         Some(model) => history.check(done, &model).map_err(|error| format!("{context}: {error}")),

@@ -68,7 +68,7 @@ fn fingerprint(i: u64) -> u64 {
     i.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Inserts a few pairs and sets a metadata value, as a program does that adds the documents of file number `i`.
+/// Inserts a few pairs and sets a metadata value, like a program that adds the documents of input file number `i`.
 fn add(store: &Store<u64>, i: u64) {
     let mut batch = store.transaction();
     (0..1 + i % 5).for_each(|j| batch.insert(fingerprint(i * 5 + j), i * 5 + j));

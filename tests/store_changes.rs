@@ -230,7 +230,8 @@ fn check_accepts_writes(disk: &SimulatedDisk) -> Result<(), String> {
     }
 }
 
-/// Opens a store with its own settings, because they may differ from [`options`] if a build replaced the store.
+/// Opens a store with the settings that it was created with. If a build replaced the store, these settings may differ
+/// from [`options`].
 fn open_with_own_settings(disk: &SimulatedDisk) -> Result<Store<u64>, Error> {
     Store::open(
         store_path(),

@@ -63,7 +63,7 @@ def edit_text(text, others, max_share, random_source):
 
 
 def write_fingerprints(simstore, originals, count, max_share, seed, path):
-    """Writes the fingerprints of `count` texts. The first `len(originals)` texts are random originals, the others edited copies.
+    """Writes the fingerprints of `count` texts. The first `len(originals)` are random elements of `originals`, the others edited copies.
 
     In a copy, up to `max_share` of the text is replaced.
     """

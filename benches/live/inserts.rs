@@ -56,7 +56,8 @@ pub(crate) fn measure_buffered(count: u64) -> Result<()> {
     Ok(())
 }
 
-/// Duration in seconds of one measurement of durable inserts, with one durability setting and number of threads.
+/// Duration in seconds of one measurement of durable inserts. Each durability setting is measured with several numbers of
+/// threads.
 const DURABLE_SECONDS: f64 = 3.0;
 
 /// Returns the rate of the disk without a store: how often per second 4 KiB can be appended to a file and synced.

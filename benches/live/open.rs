@@ -66,8 +66,8 @@ pub(crate) fn measure_open(count: u64) -> Result<()> {
 /// Size of the log to replay, in bytes.
 const LOG_BYTES: u64 = 256 << 20;
 
-/// Measures the time and memory of opening a store that has only a log to replay. Each record of the log has one
-/// insert.
+/// Measures the time and memory of opening a store that has only a log to replay, with one insert in each record of the
+/// log.
 pub(crate) fn measure_recovery() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("store");

@@ -52,7 +52,7 @@ class Truth:
         return self.score(set(range(self.count)) - removed_by_stars(self.count, self.similar))
 
     def score(self, kept):
-        """Returns the score of a list of kept documents. Raises ValueError if the corpus does not have one of these documents."""
+        """Returns the score of a list of kept documents. Raises ValueError if one of these documents is not in the corpus."""
         kept = set(kept)
         unknown = [document for document in kept if not 0 <= document < self.count]
         if unknown:
@@ -102,7 +102,7 @@ def planted_pairs(corpus, similarity):
 
 
 def sibling_pairs(corpus, pairs, similarity):
-    """Yields the similar pairs of two copies of the same original. `pairs` has the copies, as (original, copy)."""
+    """Yields the similar pairs in which both documents are copies of one original. `pairs` has all copies, as (original, copy)."""
     families = {}
     for original, copy in pairs:
         families.setdefault(original, []).append(copy)

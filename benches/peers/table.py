@@ -124,7 +124,7 @@ class Bench:
     def write_wrongly_removed(self, name, kept):
         """Writes a file with the ids of the documents that the tool `name` wrongly removed. `kept` has the documents that it kept.
 
-        The ids are those of the input files, if they are known.
+        The ids are those of the input files, or the numbers of generated documents.
         """
         wrong = self.truth.wrongly_removed(set(range(self.truth.count)) - kept)
         names = None

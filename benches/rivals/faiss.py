@@ -147,7 +147,7 @@ def child_main(pipe, arguments):
 
 
 def measure_in_process(arguments):
-    """Runs `measure` in a separate process. Returns the same cells, or a cell with the error and empty cells."""
+    """Runs `measure` in a separate process, and returns its cells. If it fails, the first cell has the error, and the others are empty."""
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=child_main, args=(sender, arguments))

@@ -34,7 +34,7 @@ FRAME_WORDS, ARTICLE_WORDS, GENERATED_PAGES = 340, 35, 40
 class MainText(html.parser.HTMLParser):
     """Collects the main text of a page.
 
-    If `attribute` names an attribute, the main text is inside the elements whose attribute of this name equals the string `values`.
+    If `attribute` is the name of an attribute, the main text is inside the elements in which it has the value `values`, a string.
     If `attribute` is None, the main text is outside the elements whose attribute `class` is in the list `values`.
     """
 

@@ -44,7 +44,7 @@ def is_usable(english, other):
 
 
 def copy_similarities(pages, program, profile):
-    """Returns the similarity of each page and its copy, or 0 if it is below 0.46, the smallest threshold that simstore accepts."""
+    """Returns the similarity of each (page, copy) in `pages`, as simstore reports it; 0 if it is below 0.46."""
     with tempfile.TemporaryDirectory() as folder:
         similarities = [0.0] * len(pages)
         # Other pages with the same messages are similar too; only the pairs of a page and its copy count.

@@ -38,7 +38,7 @@ def resource_usage(command, folder=None, may_fail=False):
 def run_limited(command, folder=None, timeout=None, limit=None, log=None):
     """Returns the figures of `resource_usage`, and `failure`: the reason of a failure, or None.
 
-    A command fails after `timeout` seconds, and if it uses more than `limit` bytes of memory. Its error messages go to the file `log`.
+    A command fails if it takes more than `timeout` seconds or `limit` bytes of memory. Its error messages go to the file `log`.
     """
     settings = {"folder": folder, "timeout": timeout, "limit": limit, "log": log}
     command_line = [sys.executable, os.path.abspath(__file__), json.dumps(settings), *command]
@@ -82,7 +82,7 @@ def disk_usage(folder):
 
 
 def bytes_transferred(pid):
-    """Returns the bytes that an ended process read and wrote. Reads from a cache count, memory-mapped files do not."""
+    """Returns the bytes that an ended process read and wrote, including reads from a cache, but without memory-mapped files."""
     with open(f"/proc/{pid}/io", encoding="utf-8") as file:
         counts = dict(line.split(": ") for line in file)
     return int(counts["rchar"]) + int(counts["wchar"])
@@ -97,7 +97,7 @@ def start_process(command, log):
 
 
 def measure(command, folder=None, timeout=None, limit=None, log=None):
-    """Measures a command; `run_limited` calls this in a separate process and describes the arguments."""
+    """Runs and measures a command, with the arguments of `run_limited`, which calls this function in a separate process."""
     before = disk_usage(folder) if folder else 0
     start = time.perf_counter()
     try:

@@ -58,7 +58,8 @@ def is_unspaced(token):
 def shingles(words, n):
     """Returns the set of shingles of a text. `words` are its tokens: words, and characters of unspaced scripts.
 
-    A word weighs n units, a character of an unspaced script 3 units, and a shingle at least 3n units, the weight of 3 words.
+    A shingle has 3 words, or n characters of an unspaced script. In mixed text, a word weighs n and a character 3, and a shingle is
+    the fewest successive tokens that together weigh at least 3n.
     """
     weights = [3 if is_unspaced(word) else n for word in words]
     ends = [0]
@@ -90,7 +91,7 @@ def read_json_lines(path):
 
 
 def read_revisions(path, random_source):
-    """Returns revisions of pages whose texts differ, as (old tokens, new tokens, (old cleaned text, new cleaned text))."""
+    """Returns pairs of different revisions of a page, each as (old tokens, new tokens, (old cleaned text, new cleaned text))."""
     rows = list(read_json_lines(path))
     random_source.shuffle(rows)
     revisions = []

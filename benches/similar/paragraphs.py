@@ -3,8 +3,8 @@
 
     python3 benches/similar/paragraphs.py ../shared/data > paragraphs.jsonl
 
-Some pairs are the old and the new version of a revised paragraph. In each other pair, both texts are the same paragraph of another page.
-These pairs only provide more texts, from which `evaluate` makes random pairs. No paragraph is in two pairs. The seed is fixed.
+Some pairs are the old and the new version of a revised paragraph. The other pairs are from other pages, and each has the same paragraph
+twice; they only provide more texts, from which `evaluate` makes random pairs. No paragraph is in two pairs. The seed is fixed.
 """
 
 import random

@@ -35,7 +35,8 @@ def recall(similarity, band_count, distance):
     """Returns the probability that a pair of this similarity is found, computed from the binomial distribution of differing bits.
 
     A pair is found if at least one of `band_count` bands differs in at most `distance` bits, and the whole signature in at most
-    MAX_SIGNATURE_DISTANCE bits. The distance 3 selects another search, by the simhash fingerprint alone.
+    MAX_SIGNATURE_DISTANCE bits. If `distance` is 3, the search compares simhash fingerprints instead: a pair is found if its
+    fingerprints differ in at most 3 bits.
     """
     if distance == 3:
         return binomial_cdf(BAND_BITS, acos(min(1.0, 2 * similarity / (1 + similarity))) / pi, distance)

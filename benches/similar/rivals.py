@@ -145,7 +145,7 @@ def datasketch_kept(path, similarity):
 
 @contextlib.contextmanager
 def run_text_dedup(path, module, *arguments):
-    """Context manager that runs a module of text-dedup on a corpus. Its value is the path of the module's output folder."""
+    """Runs a module of text-dedup on a corpus. Context manager: the `with` block gets the path of the module's output folder."""
     with tempfile.TemporaryDirectory() as folder:
         # The loader of text-dedup chooses the format by the file name.
         corpus, output = os.path.join(folder, "corpus.jsonl"), os.path.join(folder, "output")
@@ -202,7 +202,7 @@ def text_dedup_simhash(path, _similarity):
 
 
 def pypi_simhash(path, _similarity):
-    """Yields the pairs of ids that the index of the package simhash finds, because their fingerprints are within 3 bits."""
+    """Yields the pairs of ids whose fingerprints are within 3 bits, found by the index of the PyPI package simhash."""
     import logging
 
     from simhash import Simhash, SimhashIndex

@@ -104,7 +104,7 @@ OPERATIONS = {
 
 
 def run(arguments):
-    """Runs near_pairs or clusters, on this machine alone or on Spark, and writes the figures to a file."""
+    """Runs the operation `near_pairs` or `clusters`, on this machine alone or on Spark, and writes the figures to a file."""
     _, _, local_function, spark_function, _ = OPERATIONS[arguments.what[0]]
     start = time.perf_counter()
     if arguments.run == "local":

@@ -11,10 +11,10 @@ near_pairs splits a set into parts, once for each of four tables, and joins each
 some bits. One part of a large set fits on this machine, so `--measure` generates the random fingerprints of one part and joins them. The
 rate of the join is thus measured at the real size, not extrapolated from smaller sets.
 
-The cost of each stage is linear in the rows, except that of the native join in the stage `joined`. In the cost of this stage in LOG, the
-plan replaces the join at the size of LOG by the join at the planned size. So measure the join also at the size of LOG, for example with
-`--measure 50M:16`. The time of a stage is the run time of its tasks, which is correct if nothing else runs on the machine. `--processor`
-gives the CPU seconds that join.py prints; they are divided among the stages in proportion to their run times.
+The cost of each stage is linear in the rows, except the cost of the native join, a part of the stage `joined`. For this stage, the plan
+takes the cost in LOG, subtracts the join at the size of LOG, and adds the join at the planned size. So measure the join also at the size of
+LOG, for example with `--measure 50M:16`. The time of a stage is the run time of its tasks, which is correct if nothing else runs on the
+machine. `--processor` gives the CPU seconds that join.py prints; they are divided among the stages in proportion to their run times.
 """
 
 import argparse
@@ -66,8 +66,8 @@ def add_rates(new_rates):
 def store_log_rates(log, rows, processor):
     """Reads the costs of the stages of `near_pairs` from an event log, and stores them in plan.tsv as rates for each input row.
 
-    `rows` is the number of input rows of the run, and `processor` its CPU seconds, or None. The log can have other stages. The stages of
-    `near_pairs` are those with an operator that passes Arrow batches to Python.
+    `rows` is the number of input rows of the run, and `processor` its CPU seconds, or None. Stages without an operator that passes Arrow
+    batches to Python are not from `near_pairs`, and are ignored.
     """
     stages = events.read_groups(log)["join"].stages
     python_stages = [stage for stage in stages if "InArrow" in stage.name]
@@ -205,7 +205,7 @@ def read_memory(name):
 
 
 def join_part(parts, table, count):
-    """Finds the near pairs among `count` random fingerprints in one part of the table with index `table`, of `parts` parts.
+    """Finds the near pairs among `count` random fingerprints of one part. `table` is the index of its table, which has `parts` parts.
 
     Returns (CPU seconds a million fingerprints, bytes of memory a fingerprint, number of pairs). The caller runs this in a separate
     process, so that the peak memory is that of the join.

@@ -18,7 +18,7 @@ pub(crate) fn warn_about_texts(counts: &InputCounts, kind: InputKind, progress: 
         .for_each(|diagnostic| progress.print_diagnostic(diagnostic));
 }
 
-/// Prints diagnostics of reading, such as skipped files, for a command that ends early.
+/// Prints only the diagnostics of reading, such as skipped files, for a command that fails.
 pub(crate) fn warn_about_skipped_files(progress: &ProgressDisplay) {
     progress
         .take_read_diagnostics()

@@ -13,8 +13,8 @@ use crate::command_error::{CommandError, CommandResult};
 pub(crate) use simstore_io::escape::{escape_name, escape_text};
 pub(crate) use simstore_io::output::Output;
 
-/// Builds a value that serializes as a JSON object with these fields, in this order. A field without a value takes the value of the
-/// variable of the same name.
+/// Builds a value that serializes as a JSON object with the given fields, in the given order. A field without a value takes the
+/// value of the variable of the same name.
 macro_rules! object {
     ($($(#[$meta:meta])* $field:ident $(: $value:expr)?),* $(,)?) => {{
         #[expect(non_camel_case_types, reason = "each field names the type of its value")]
@@ -66,7 +66,7 @@ impl ClosableStdout {
         ClosableStdout { stdout: io::stdout(), is_closed: Arc::clone(is_closed) }
     }
 
-    /// Runs `call` on standard output. If its reader has closed it, now or earlier, returns `if_closed`.
+    /// Runs `call` on standard output. Returns `if_closed` if the reader has closed standard output, now or earlier.
     fn ignore_broken_pipe<T>(
         &mut self,
         if_closed: T,

@@ -1,4 +1,4 @@
-//! Options that select the text profile, and checks against the profile of a store.
+//! Options that select the text profile. The selection must agree with the profile that a store records.
 
 use std::path::PathBuf;
 

@@ -16,7 +16,7 @@ use crate::malformed_list::MalformedList;
 use crate::numbers::format_count;
 
 /// Maximum number of malformed documents whose errors are printed in one stage of a command, such as reading. Further
-/// malformed documents are only counted, and with `--bad` listed.
+/// malformed documents are only counted; if `--bad FILE` is given, they are also listed in that file.
 const MAX_PRINTED_MALFORMED: u64 = 10;
 
 /// Display of progress and diagnostics of a command, on standard error.

@@ -118,7 +118,7 @@ fn only_text_files_are_copied() {
     assert_eq!(folder.names(), ["a.hex", "a.jsonl", "texts"]);
 }
 
-/// An output folder with `--against STORE --add`: the next run copies only the files that are not in the store.
+/// After a run with `--against STORE --add`, the next run copies to its output folder only files that are not in the store.
 #[test]
 fn a_folder_beside_a_store() {
     let folder = text_folder();

@@ -97,7 +97,7 @@ fn a_folder_of_source_code_needs_a_format_or_a_glob() {
     }
 }
 
-/// For documents, `add --if-new` creates a store only if `--similar` or `--distance` gives its kind.
+/// For documents, `add --if-new` creates a store only if `--similar` or `--distance` says which kind of store.
 #[test]
 fn add_if_new_creates_no_store_of_an_unknown_kind() {
     let folder = TestFolder::new();

@@ -5,7 +5,8 @@ use std::process::Command;
 
 use crate::{CommandOutput, TestFolder};
 
-/// Prefixes of commands that this test does not run, and the reason or the test that runs them.
+/// Beginnings of the commands on the pages that this test does not run, each with the reason, or with the test that
+/// runs them.
 const RUN_ELSEWHERE: [(&str, &str); 5] = [
     ("./demo.sh", "tests/examples.rs"),
     ("./test.sh", "this test is a part of it"),
@@ -55,7 +56,8 @@ pub(crate) fn run_shell(folder: &TestFolder, lines: &str) -> CommandOutput {
     CommandOutput::new(shell.output().unwrap())
 }
 
-/// All commands succeed. If an output block follows a command block directly, the commands' output must end with it.
+/// All commands on the pages succeed. If a block of output directly follows a block of commands, the output of these
+/// commands must end with the text of that block.
 #[cfg(unix)]
 #[test]
 fn commands_run_and_print_the_shown_output() {

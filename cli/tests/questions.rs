@@ -4,7 +4,7 @@
 
 use crate::TestFolder;
 
-/// Expected result of a run with options that select or change the criterion.
+/// Expected result of a run with options that select or change the criterion for duplicates: similarity or distance.
 enum ExpectedOutcome {
     /// The run prints no warning, because the criterion was requested or is the default. Its summary names this
     /// criterion.

@@ -82,7 +82,7 @@ fn an_intact_store_comes_back_whole() {
     folder.run(&["salvage", "empty", "other"]).fails(1, "not a simstore store");
 }
 
-/// Lost ids are reported. The engine's tests/salvage.rs checks the recovery for each kind of file.
+/// Salvages a store whose file of ids is missing. The engine's tests/salvage.rs tests the loss of the other kinds of files.
 #[test]
 fn lost_ids_are_reported() {
     let folder = live_store();
@@ -180,9 +180,8 @@ fn a_store_without_its_manifest_is_not_written_to() {
     }
 }
 
-/// Creates a store that finds documents by similarity (store of similar documents) and keeps their texts. Its
-/// compression dictionary is built from the first 1000 documents, and the last 100 are in a log. Also returns the
-/// texts in the order of their ids, which count up from 0.
+/// Creates a store of similar documents, which keeps their texts. Its compression dictionary is built from the first
+/// 1000 documents, and the last 100 are in a log. Also returns the texts in order of id: 0, 1, and so on.
 fn similar_store() -> (TestFolder, Vec<String>) {
     let folder = TestFolder::new();
     let mut random = Random(77);

@@ -31,8 +31,8 @@ pub struct StoreDescription {
     pub ids: u64,
     /// Number of names of documents. An upper bound if some are in memory, or in several segments.
     pub names: u64,
-    /// Number of notes: bytes stored with a document, such as its compressed text. An upper bound if some notes are in memory,
-    /// or in several segments.
+    /// Number of notes. A note is data stored with a document, such as its compressed text. The number is an upper bound if some
+    /// notes are in memory, or in several segments.
     pub notes: u64,
     /// Size of the manifest and of all files of segments, in bytes.
     pub bytes: u64,
@@ -124,7 +124,7 @@ pub struct LogDescription {
     /// Size of the torn tail, in bytes: the part after the last valid record. It remains if a crash cut off a record, or if a
     /// record is being written.
     pub torn_bytes: u64,
-    /// Whether the store has recorded where the log ends. If not, a torn tail may also be damage.
+    /// Whether the store has recorded where the log ends. If not, damage can be the cause of a torn tail too.
     pub ended: bool,
     /// Number of valid records.
     pub records: u64,
@@ -157,7 +157,7 @@ pub struct TableDescription {
     pub blocks: usize,
     /// Size of the file, in bytes.
     pub bytes: u64,
-    /// Size of the file for each fingerprint, in bits.
+    /// Size of the file divided by the number of its fingerprints, in bits.
     #[serde(serialize_with = "thousandths")]
     pub bits_per_fingerprint: f64,
     /// Smallest possible size of the table, if its fingerprints were random: a lower bound by information theory, in bits for
@@ -186,11 +186,11 @@ pub struct SymbolCount {
     /// Position of the first bit that differs from an earlier fingerprint, or top bit of the numeric difference (the *coded
     /// bit*). It has the value 2^h. See [`Coding::h`].
     pub h: u32,
-    /// Number of differing bits below bit [`h`](Self::h), if the position of each is stored. `None` if all bits below bit `h`
-    /// are stored as they are. See [`Coding::differing`].
+    /// Number of bits below bit [`h`](Self::h) that differ from the earlier fingerprint, if their positions are stored. `None`
+    /// if all bits below bit `h` are stored as they are. See [`Coding::differing`].
     pub differing: Option<u32>,
-    /// Whether each of the fingerprints is coded relative to a fingerprint before its predecessor, not relative to the
-    /// predecessor itself. See [`Coding::back`].
+    /// Whether the fingerprints with this symbol are coded relative to a fingerprint before their predecessor, not relative to
+    /// the predecessor itself. See [`Coding::back`].
     pub earlier: bool,
     /// Number of fingerprints coded by this symbol.
     pub count: u64,

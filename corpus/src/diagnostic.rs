@@ -1,5 +1,5 @@
-//! Messages that are not errors, with the same text in all interfaces. They use the names of options in the library, such as
-//! `text_field`.
+//! Messages that are not errors, with the same text in all interfaces. If a message mentions an option, it has the option's
+//! name in the library, such as `text_field`.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -45,8 +45,8 @@ impl IdScheme {
         (scheme, store.highest_id().map_or(Some(0), |id| id.checked_add(1)))
     }
 
-    /// Returns the numeric id of a document in the store, and its name if the scheme is [`IdScheme::Names`]. `next` is the
-    /// next free numeric id, which a document with a name gets.
+    /// Returns the numeric id under which the store keeps a new document, and the document's name if the scheme is
+    /// [`IdScheme::Names`]. `next` is the next free numeric id, which a document with a name gets.
     ///
     /// # Errors
     /// A message why the document is malformed: its id is a name, but the scheme is [`IdScheme::Numbers`]; or the document

@@ -99,7 +99,7 @@ fn other_columns_are_written_byte_for_byte() {
 }
 
 /// Reads all rows of a file, and returns the bytes of a new Parquet file with these rows. With `annotation`, each row also
-/// gets its values.
+/// gets the values of the annotation.
 fn written(path: &Path, annotation: Option<&ClusterAnnotation<'_>>) -> Vec<u8> {
     let mut writer = DocumentWriter::new(Vec::new());
     for record in records(&[path.to_path_buf()], &DocumentOptions::default()) {

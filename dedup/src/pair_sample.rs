@@ -67,7 +67,7 @@ pub struct SimilarityBin {
 pub struct SampledPair {
     /// The preferred document of the two.
     pub a: Document,
-    /// The other document of the two.
+    /// The less preferred document of the two.
     pub b: Document,
     /// Jaccard similarity of the two documents, from 0 to 1.
     pub similarity: f64,
@@ -107,9 +107,9 @@ pub fn sample_pairs(
     sample_results(results, threshold, lowest, count, observer)
 }
 
-/// Returns the lower bound of the lowest bin of the histogram. The lowest bin is the one that contains `threshold`
-/// minus [`RANGE_BELOW`]; or if a search with its lower bound cannot reach the recall, the next higher bin for which
-/// it can. Returns the threshold if there is no such bin below it.
+/// Returns the least similarity in the histogram, the lower bound of its lowest bin. This is the first bin, from the
+/// one that contains `threshold` minus [`RANGE_BELOW`] upwards, for which a search with the lower bound of the bin
+/// as minimum similarity can reach the recall. Returns the threshold if no bin below the threshold allows that.
 fn lowest_similarity(threshold: f64, recall: f64) -> Result<f64> {
     // Fails if even the threshold does not allow the recall.
     band_search_plan::plan_band_search(threshold, recall, 0)?;

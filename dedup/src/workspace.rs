@@ -41,13 +41,13 @@ impl Workspace {
         self.budget.bytes / BUDGET_SHARES
     }
 
-    /// Creates a sorter of rows. If the rows exceed one share of the memory, they spill to disk.
+    /// Creates a sorter of rows. If the rows exceed one [share](Self::share) of the memory budget, they spill to disk.
     pub(crate) fn sorter<R: FixedSize>(&self) -> Sorter<R> {
         Sorter::new(self.temporary.clone(), self.share())
     }
 
-    /// Creates a writer that keeps rows in the order in which they are written. If the rows exceed one share of
-    /// the memory, they spill to disk.
+    /// Creates a writer that keeps rows in the order in which they are written. If the rows exceed one
+    /// [share](Self::share) of the memory budget, they spill to disk.
     pub(crate) fn rows<R: FixedSize>(&self) -> RowsWriter<R> {
         RowsWriter::new(self.temporary.clone(), self.share())
     }

@@ -44,7 +44,7 @@ impl DiagnosticRecorder {
     }
 }
 
-/// Returns a text of new random words, which it adds to `before`; a copy of a text in `before`; or an empty text.
+/// Returns a text of random words, a copy of a text in `before`, or an empty text. Adds a text of random words to `before`.
 fn text(random: &mut Random, before: &mut Vec<String>) -> String {
     match random.below(100) {
         0 | 1 => String::new(),

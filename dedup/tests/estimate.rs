@@ -76,8 +76,8 @@ impl Observer for StageCounts {
     }
 }
 
-/// For groups of documents whose similarity is just below the threshold, the estimated number of candidates and the
-/// estimated time are small.
+/// For groups of documents whose similarity to each other is just below the threshold, the estimated number of
+/// candidates and the estimated time are small.
 #[test]
 fn crowds_just_below_the_threshold_take_little() {
     let folder = TempFolder::new();

@@ -221,8 +221,8 @@ fn a_crowd_around_several_that_are_kept() {
     assert!(pairs > 1000 && pairs < 400 * 399 / 2, "{pairs}");
 }
 
-/// A pair of similar texts is found even if there is a dense group, many texts that are all similar to each other, and
-/// one text of the pair shares many words with all of them, without being similar to them.
+/// A pair of similar texts is found even if one of the two shares many words with all texts of a dense group (many texts
+/// that are all similar to each other), without being similar to them.
 #[test]
 fn documents_skipped_by_a_dense_group_are_compared() {
     const CROWD: usize = 300;

@@ -103,8 +103,8 @@ fn run(
     Ok((totals, all_files(out)))
 }
 
-/// Checks that a run with little memory gives the same result as a run with much memory. Returns the summary of both
-/// runs.
+/// Checks that a run with little memory gives the same result as a run with much memory. Returns their summary, which is
+/// the same.
 fn check(texts: &[String], with_pairs: bool, options: &DedupConfig) -> Summary {
     let folder = TempFolder::new();
     let input = folder.file("a.jsonl", lines(texts));

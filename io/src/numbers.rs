@@ -39,8 +39,8 @@ pub fn format_distinct_bytes(a: u64, b: u64) -> [String; 2] {
     differ.unwrap_or_else(|| [a, b].map(|count| format!("{} bytes", format_count(count))))
 }
 
-/// Formats a number of bytes as the value of an option, rounded up: `2663K`. The result has at least two
-/// significant digits.
+/// Formats a number of bytes for a user to copy into an option such as `memory`, rounded up: `2663K`. The result has at
+/// least two significant digits.
 pub fn format_bytes_up(count: u64) -> String {
     let (mut divisor, mut unit) = (1, "");
     for larger in ["K", "M", "G", "T"] {

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 
 def select(rows: Any, mask: NDArray[np.bool_]) -> Any:
-    """Returns the rows that `mask` selects, in the type of `rows`; for other iterables, as a list."""
+    """Returns the rows that `mask` selects. The result has the type of `rows` if that is a known type of tables; otherwise it is a list."""
     if isinstance(rows, Mapping):
         return _select_mapping(rows, mask)
     libraries = {kind.__module__.split(".")[0] for kind in type(rows).__mro__}

@@ -23,7 +23,7 @@ use crate::documents::{
 
 /// Positions of the columns in the tables of a stream. A column in a nested struct has one index for each level.
 pub(crate) struct ColumnPaths {
-    /// For each text column, its name and its path of indices.
+    /// For each text column, its name and its indexes: one for each level of nested structs.
     texts: Vec<(String, Vec<usize>)>,
     id: Option<Vec<usize>>,
     extra: Option<(String, Vec<usize>)>,
@@ -66,8 +66,8 @@ pub(crate) fn stream_source(
     })
 }
 
-/// Returns the next array of a stream, or `None` at the end. Reads the stream in the calling thread, because the
-/// stream may call Python code or may be bound to that thread.
+/// Returns the next array of a stream, or `None` at the end. Reads the stream in the thread of the Python caller (see
+/// [`Call::in_caller`]), because the stream may call Python code or may be bound to that thread.
 pub(crate) fn next_array(
     reader: &mut Option<Box<dyn ArrayReader + Send>>,
     call: &Call,

@@ -91,13 +91,13 @@ impl PyBatch {
         self.push(BatchWrite::InsertMany(entries))
     }
 
-    /// Removes a pair of fingerprint and id, even if it is not stored, and the name of the id.
+    /// Removes a pair of fingerprint and id, and the name of the id. A pair that is not stored is no error.
     fn delete(&self, fingerprint: &Bound<'_, PyAny>, id: &Bound<'_, PyAny>) -> PyResult<()> {
         let (fingerprint, id) = (self.store.fingerprint(fingerprint)?, read_id(id)?);
         self.push(BatchWrite::Delete { fingerprint, id })
     }
 
-    /// Removes the pairs in arrays of fingerprints and ids, even if they are not stored, and the names of these ids.
+    /// Removes the pairs in arrays of fingerprints and ids, and the names of these ids. A pair that is not stored is no error.
     fn delete_many(&self, fingerprints: &Bound<'_, PyAny>, ids: &Bound<'_, PyAny>) -> PyResult<()> {
         self.push(BatchWrite::DeleteMany(IdPairs::read(fingerprints, ids, self.store.width.bits())?))
     }

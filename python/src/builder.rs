@@ -154,7 +154,8 @@ fn is_internal_error(py: Python<'_>, error: &PyErr) -> bool {
     class.is_ok_and(|class| error.is_instance(py, &class))
 }
 
-/// Returns a callback that reports the progress of a build to the current call.
+/// Returns a progress callback for a build. It passes the progress on to `call`, the running Python call, which shows
+/// it and can cancel the build.
 fn callback(call: &Arc<Mutex<Option<Arc<Call>>>>) -> ProgressCallback {
     let call = Arc::clone(call);
     ProgressCallback::new(move |progress| {

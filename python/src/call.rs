@@ -76,7 +76,7 @@ pub(crate) struct Call {
     malformed: Mutex<u64>,
     /// The first exception of Python code that the work ran.
     raised: Mutex<Option<PyErr>>,
-    /// Channel to the calling thread.
+    /// Channel to the thread that called from Python.
     caller: Sender<CallEvent>,
     /// Whether progress is reported, and so totals are needed.
     wants_totals: bool,
@@ -97,8 +97,8 @@ impl Call {
         if self.control_flow().is_break() { Err(Error::Cancelled) } else { Ok(()) }
     }
 
-    /// Runs Python code in the calling thread, and returns its result. That thread handles signals, and owns objects that are bound
-    /// to one thread. An exception ends the call.
+    /// Runs Python code in the thread that called this module from Python, and returns its result. Only that thread
+    /// handles signals, and can use objects that are bound to it. An exception ends the call.
     pub(crate) fn in_caller<T: Send + 'static>(
         &self,
         work: impl FnOnce(Python<'_>) -> PyResult<T> + Send + 'static,

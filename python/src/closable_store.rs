@@ -17,7 +17,7 @@ use crate::reentrancy::{CallMarker, refuse_reentry};
 /// Interval at which a waiting `close` checks for interruption.
 const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A store that is open until it is closed or dropped.
+/// A store that Python code can close. It is also closed when it is dropped.
 pub(crate) struct ClosableStore<T: Send + Sync> {
     /// `None` after closing. Locked only while holding the GIL, and only briefly, so no thread holds the lock during a fork.
     state: Mutex<Option<OpenState<T>>>,

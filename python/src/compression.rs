@@ -28,7 +28,8 @@ use crate::table::PyTable;
 ///     are clustered, so a codec can be smaller.
 /// sizes : Table
 ///     A row for each method, the smallest first: method, bytes, bits_per_fingerprint, ratio_to_floor. The methods
-///     "simstore ..." are codecs of a store, measured by whole tables. The other methods give no random access.
+///     "simstore ..." are codecs of a store. Their sizes are those of whole table files, with headers and checksums.
+///     The other methods give no random access.
 #[pyclass(frozen, module = "simstore", name = "Compression")]
 pub(crate) struct PyCompression {
     fingerprints: u64,

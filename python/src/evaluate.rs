@@ -292,7 +292,7 @@ pub(crate) fn _evaluation(json: &str) -> PyResult<PyEvaluation> {
 /// text_a, text_b, label : str, optional
 ///     The names of the fields: by default text_a or text_old, text_b or text_new, label.
 /// positive_from : float, optional
-///     Labels are numbers; pairs with at least this label are positive.
+///     The smallest label of a positive pair. If given, labels must be numbers.
 /// skip_bad : bool
 ///     Whether invalid pairs are skipped and counted, with a warning for each, instead of ending the call.
 /// progress : callable or bool, optional

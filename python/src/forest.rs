@@ -1,4 +1,4 @@
-//! The class `Forest`: clusters of pairs, merged from the results of several tasks.
+//! The class `Forest`, which connects near pairs to clusters, and merges the clusters that several tasks found.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

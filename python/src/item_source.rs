@@ -31,8 +31,9 @@ enum SourceItem {
     Table(DocumentSource),
 }
 
-/// Reads a batch of items in the calling thread, because the iterator may be bound to this thread, and because this
-/// thread handles signals. The batch ends early after an item that `is_last` accepts.
+/// Reads a batch of items in the thread of the Python caller (see [`Call::in_caller`]), because the iterator may be
+/// bound to this thread, and because this thread handles signals. The batch ends early after an item that `is_last`
+/// accepts.
 ///
 /// The closure `read` reads one item, and may change the state `lent`. Returns this state, the items, and whether
 /// the iterator has ended.
@@ -125,7 +126,7 @@ pub(crate) fn iterator_source(iterator: &Bound<'_, PyIterator>, names: &FieldNam
     })
 }
 
-/// Reads items, and checks that some of them have a text.
+/// Reads documents from the items of a Python iterable, and checks that some of them have a text.
 #[derive(Default)]
 struct ItemReader {
     names: Arc<FieldNames>,

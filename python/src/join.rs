@@ -103,8 +103,9 @@ pub(crate) fn clusters<'py>(
     Ok(PyArray1::from_vec(py, labels))
 }
 
-/// Extends labels to `len` elements, and renumbers them from 1 in order of first members. `position` maps an index of `labels` to its
-/// element. Each element without a label gets a label of its own.
+/// Returns cluster labels for all `len` elements of an array that may have nulls. `labels` has only the labels of
+/// the values that are not null, and `position` maps an index of `labels` to a position in the array. Each null
+/// gets a label of its own. The new labels are numbered from 1, in the order of the clusters' first members.
 fn with_missing_labels(labels: &[u32], len: usize, position: impl Fn(usize) -> usize) -> Vec<i64> {
     let (mut all, mut next, mut of_label) = (Vec::with_capacity(len), 0_i64, Vec::new());
     let mut take = || {

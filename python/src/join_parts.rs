@@ -168,8 +168,8 @@ impl PyJoinParts {
     }
 
     /// Groups fingerprints into buckets like `pack`, and packs the fingerprints of each bucket into one value, but
-    /// keeps repeated fingerprints. Also returns their positions, by which a caller can group other columns in the
-    /// same way.
+    /// keeps repeated fingerprints. Also returns the positions of the fingerprints, so that the caller can group
+    /// other columns in the same way.
     ///
     /// Parameters
     /// ----------
@@ -179,8 +179,8 @@ impl PyJoinParts {
     /// Returns
     /// -------
     /// Table
-    ///     With columns place (uint32), fingerprints (binary, packed), and positions (list of uint32): positions of the fingerprints in the
-    ///     array, in the same order.
+    ///     With columns place (uint32, the bucket, from 0), fingerprints (binary, packed), and positions (list of
+    ///     uint32): positions of the fingerprints in the array, in the same order.
     #[pyo3(signature = (fingerprints, buckets=1))]
     fn spread(&self, py: Python<'_>, fingerprints: &Bound<'_, PyAny>, buckets: u32) -> PyResult<PyTable> {
         if buckets == 0 {

@@ -128,7 +128,7 @@ fn read_record(item: &Bound<'_, PyAny>, names: &[String; 3]) -> PyResult<PairRec
 }
 
 /// Converts a value to JSON: a string, bool, number or null. A value of any other type becomes an array with its
-/// string form, which no field of a pair accepts.
+/// string form. No field of a pair accepts an array, so the pair is reported as malformed.
 fn to_json(value: &Bound<'_, PyAny>) -> PyResult<Result<Value, TextError>> {
     if value.is_instance_of::<PyString>() {
         let text = read_text(value)?;

@@ -37,7 +37,7 @@ pub(crate) fn unpack_all<F: Fingerprint>(object: &Bound<'_, PyAny>) -> PyResult<
     Ok(values)
 }
 
-/// Number of fingerprints in a packed value, two for each edge.
+/// Maximum number of fingerprints in one binary value of `edge_array`. Each edge has two fingerprints.
 const FINGERPRINTS_PER_VALUE: usize = 1 << 16;
 
 /// Packs edges, which are pairs of fingerprints, into binary values of about half a MiB each.

@@ -38,7 +38,8 @@ pub(crate) fn install_hook() {
     }));
 }
 
-/// Whether this thread belongs to the global rayon pool. rayon forwards its panics to the thread of the call.
+/// Whether this thread belongs to the global rayon pool. rayon forwards a panic of such a thread to the thread that
+/// waits for the work.
 fn is_pool_thread() -> bool {
     let thread = std::thread::current();
     let number = thread.name().and_then(|name| name.strip_prefix("simstore "));

@@ -20,7 +20,7 @@ use crate::texts::Texts;
 /// Texts processed between checks for interruption.
 const TEXTS_PER_CANCEL_CHECK: usize = 64;
 
-/// Turns texts into fingerprints: a tokenizer with options. The name is the tokenizer, then the options, separated by commas.
+/// Turns texts into fingerprints. A profile is a tokenizer with options, and its name lists both, separated by commas.
 ///
 /// Parameters
 /// ----------

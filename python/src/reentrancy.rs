@@ -20,7 +20,7 @@ thread_local! {
 }
 
 /// Marker of a running call of this thread on an object. The call counts as running until its marker is dropped.
-/// The object must not move meanwhile.
+/// Until then the object must not move, because its address identifies it.
 pub(crate) struct CallMarker {
     object: usize,
     /// Prevents sending the marker to another thread.

@@ -21,11 +21,11 @@ use crate::call::Call;
 use crate::documents::{DocumentIter, FieldNames};
 use crate::source::{Source, read_path};
 
-/// Default similarity threshold of the temporary store of texts.
+/// Default similarity threshold of the temporary store that is made from the texts given as `against`.
 const TEMPORARY_STORE_SIMILARITY: f64 = 0.8;
-/// Default recall of the temporary store of texts.
+/// Default recall of the temporary store that is made from the texts given as `against`.
 const TEMPORARY_STORE_RECALL: f64 = 0.95;
-/// Default distance of a temporary store of fingerprints.
+/// Default distance of the temporary store that is made from the fingerprints given as `against`.
 const TEMPORARY_STORE_DISTANCE: u32 = 3;
 
 /// The value of the argument `against`.

@@ -1,4 +1,4 @@
-//! Tables of a deduplication's result. Rows are identified by the numbers of documents.
+//! Tables of a deduplication's result: clusters, pairs, kept and removed documents.
 
 use std::sync::Arc;
 
@@ -145,7 +145,7 @@ impl OptionalColumns {
         }
     }
 
-    /// Appends a row; columns that the run does not have are ignored.
+    /// Appends a row. The value of a column that this run does not have is ignored.
     fn push(
         &mut self,
         (distance, similarity): (Option<u32>, Option<f64>),

@@ -242,7 +242,7 @@ impl PySimilarStore {
     /// -------
     /// Table
     ///     A row for each match, with columns query (uint32, the position of the text), id (uint64), name (string, null without a
-    ///     name), similarity and error (float64), sorted by query, then as by `query`.
+    ///     name), similarity and error (float64), sorted by query. The rows of one query are in the order of the method `query`.
     #[pyo3(signature = (texts, limit=None, *, progress=None))]
     fn query_many(
         &self,

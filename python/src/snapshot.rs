@@ -184,7 +184,8 @@ impl PySnapshot {
     /// -------
     /// Table
     ///     A row for each match, with columns query (uint32, position in the array), fingerprint, distance (uint8), id (uint64) and name
-    ///     (string). Id and name are null if missing. Rows are sorted by query, then as by `query`.
+    ///     (string). Id and name are null if missing. Rows are sorted by query. The rows of one query are in the order
+    ///     of the method `query`.
     #[pyo3(signature = (fingerprints=None, distance=None, *, texts=None, progress=None))]
     pub(crate) fn query_many(
         &self,

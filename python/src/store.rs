@@ -182,8 +182,8 @@ impl PyStore {
     /// fingerprint : int
     ///     The fingerprint, if ``text`` is not given.
     /// id : int or str
-    ///     A number, or a name, as in `simstore add`. A document with a name as id gets the number one above the
-    ///     highest id ever stored. Adding the same fingerprint and name again changes nothing; the same name with
+    ///     A number, or a name, as in `simstore add`. A document with a name as id gets the highest number ever
+    ///     stored as an id, plus 1. Adding the same fingerprint and name again changes nothing; the same name with
     ///     another fingerprint is another document. If the store has documents, but none with a name, names are
     ///     refused as ids.
     /// name : str, optional

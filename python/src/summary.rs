@@ -22,7 +22,7 @@ pub(crate) struct PySummary {
 }
 
 impl PySummary {
-    /// Makes a summary from a JSON object and the text that it prints.
+    /// Makes a summary from its values, a JSON object, and from the text that Python prints for it.
     pub(crate) fn new(values: &Value, text: String) -> PySummary {
         PySummary { json: values.to_string(), text }
     }

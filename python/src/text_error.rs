@@ -5,7 +5,8 @@ use std::fmt;
 /// A text, `None` for a missing value, or the reason why the value is malformed.
 pub(crate) type MaybeText<T> = Result<Option<T>, TextError>;
 
-/// Reason why a value is no text. Its text continues a sentence such as "text 3 ...".
+/// Reason why a value is no text. `Display` writes it as the end of a sentence, for example "is int, not a text" after
+/// "text 3".
 #[derive(Clone, Debug)]
 pub(crate) enum TextError {
     /// The value has another type, with this name.

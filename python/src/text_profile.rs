@@ -129,7 +129,7 @@ impl QueryInput {
         }
     }
 
-    /// Returns the fingerprints of the queries, without nulls and texts without features. Can be called once.
+    /// Returns the fingerprints of the queries. Leaves out nulls, and texts that have no features. Can be called once.
     pub(crate) fn fingerprints(&mut self, profile: &TextProfile, call: &Call) -> Result<PresentFingerprints> {
         let texts = match self {
             QueryInput::Fingerprints(fingerprints) => {

@@ -17,7 +17,7 @@ def sections(page: Path) -> dict[str, str]:
 
 
 def code_blocks(step: str) -> list[tuple[str, str]]:
-    """Returns the Python blocks of a section of a page: pairs of code and expected output."""
+    """Returns the Python blocks in the text of a section of a page: pairs of code and expected output."""
     fences = FENCE.findall(step)
     next_fences = fences[1:] + [("", "")]
     # Each block must name its language. A block without a name would be skipped without an error.

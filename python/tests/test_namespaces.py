@@ -1,4 +1,4 @@
-"""The `simstore` namespace of Polars frames, series and expressions, and the `simstore` accessor of pandas."""
+"""The attribute `simstore` of Polars and pandas objects gives the same results as `simstore.dedup` and `Profile.fingerprints`."""
 
 import doctest
 

@@ -1,4 +1,4 @@
-"""The code on the pages prints the output shown there, and the notebook has the code of the guide."""
+"""The code on the documentation's pages prints the output shown there, and the notebook has the code of the guide."""
 
 import re
 import subprocess

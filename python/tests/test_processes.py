@@ -1,4 +1,4 @@
-"""Snapshots and profiles in other processes, and stores after a fork."""
+"""Snapshots and profiles can be used in other processes. A store that is open during a fork refuses calls in the child."""
 
 import multiprocessing
 import os
@@ -47,7 +47,7 @@ def test_snapshots_and_profiles_are_sent_to_processes(tmp_path, method, bits):
 
 
 def run_in_child(work):
-    """Runs `work` in a forked child, which inherits its objects, and returns the result or the text of the error."""
+    """Runs `work` in a forked child, which inherits all objects, and returns the result or the text of the error."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:

@@ -1,4 +1,4 @@
-"""Arrays, tables, summaries and results in other libraries, notebooks and pickles."""
+"""Tests that arrays, tables, summaries and results can be passed to other libraries, shown in notebooks, and pickled."""
 
 import collections.abc
 import json

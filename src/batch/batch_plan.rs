@@ -147,8 +147,9 @@ impl BatchPlan {
         total
     }
 
-    /// Converts this plan to a [`Plan`] of tables: one for the head, then one for each tail. Fails if the batch
-    /// would miss a match, because a [`Plan`] that misses a match cannot be constructed.
+    /// Converts this plan to a [`Plan`], which checks that no match is missed, and fails if one could be. The first
+    /// table has the head (the first bits of a fingerprint) as its prefix. Each other table has one tail (a part of
+    /// the other bits) as its prefix.
     pub(super) fn tables<F: Fingerprint>(&self, distance: u32) -> Result<Plan<F>> {
         let head = self.group_bits + self.index_bits;
         let rest = F::BITS - head;

@@ -115,8 +115,8 @@ pub(super) struct GroupIndex {
     /// Bit set of the values that the index bits (see [`BatchPlan::index_bits`]) have in the group: bit `v` is set if
     /// the value is `v` in some fingerprint of the group.
     present: Vec<u64>,
-    /// For each 64-bit word of `present` that has a set bit, the position in the group of the first fingerprint
-    /// whose index bits have a value for which the word has a bit.
+    /// For each word of `present`, which stands for 64 successive values of the index bits: the position in the group
+    /// of the first fingerprint with one of these values. Undefined for a word without set bits.
     starts: Vec<u32>,
     /// Reusable buffer for the values of index bits that [`GroupIndex::find`] finds.
     found: Vec<u32>,

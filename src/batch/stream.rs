@@ -36,8 +36,8 @@ pub(super) fn stream<F: Fingerprint>(
     )
 }
 
-/// Search for matches by one thread. The thread searches one chunk (the decoded fingerprints of consecutive
-/// blocks) after the other, and reuses the buffers for the next chunk.
+/// Search for matches by one thread. The thread searches chunk by chunk, and reuses the buffers for the next chunk. A
+/// chunk consists of the decoded fingerprints of consecutive blocks.
 struct ChunkSearch<'a, F> {
     segment: &'a Segment<F>,
     index: &'a QueryIndex<F>,
@@ -130,8 +130,8 @@ impl<'a, F: Fingerprint> ChunkSearch<'a, F> {
     }
 
     /// Finds the matches in which few of the leading bits differ between the query and the stored fingerprint (see
-    /// [`HeadIndex`](super::query_index::HeadIndex)). Searches one group of stored fingerprints, which have the same
-    /// first bits, after the other.
+    /// [`HeadIndex`](super::query_index::HeadIndex)). Searches group by group. The stored fingerprints with the same
+    /// first bits are a group.
     fn search_head(&mut self, check_cancelled: &impl Fn() -> Result<()>) -> Result<()> {
         let head = &self.index.head;
         let mut start = 0;

@@ -159,14 +159,14 @@ impl<F: Fingerprint> HammingBall<F> {
 pub(crate) struct BlockHeader<F> {
     /// Number of fingerprints, at least 1.
     pub(crate) count: usize,
-    /// Width in bits of the lower part of a fingerprint (`elias-fano`), or of a restart point, the first
-    /// fingerprint of a span (other codecs).
+    /// With the codec `elias-fano`, width in bits of the lower part of a fingerprint. With other codecs, width in bits of
+    /// a restart point (the first fingerprint of a span).
     pub(crate) width: u32,
     pub(crate) first: F,
 }
 
 impl<F: Fingerprint> BlockHeader<F> {
-    /// Length in bytes of these fields and the checksum before them.
+    /// Number of bytes at the start of a block that its checksum and the fields of this header take.
     pub(crate) const LEN: usize = format::BLOCK_FIRST + F::BYTES;
 
     #[inline(always)]

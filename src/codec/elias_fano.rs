@@ -95,9 +95,9 @@ impl<'a, F: Fingerprint> EliasFanoBlock<'a, F> {
         (self.block.len() * 8).wrapping_sub(i * self.header.width as usize)
     }
 
-    /// Returns the part of the lower bits that a look-up probably reads, as the offsets in the block of its first
-    /// and its last byte. The look-up starts at fingerprint `i`, and its range covers `zeros` zeros of the upper
-    /// bits. The block is assumed to have one fingerprint for each zero.
+    /// Estimates which part of the lower bits a look-up will read. Returns the offsets in the block of the first and
+    /// the last byte of this part. The look-up starts at fingerprint `i`. The upper bits that it reads contain `zeros`
+    /// zeros; the estimate assumes one fingerprint for each of them.
     #[inline(always)]
     fn lower_bytes(&self, i: usize, zeros: u64) -> (u32, u32) {
         let last = self.header.count.min(i + zeros.min(self.header.count as u64) as usize);
@@ -188,9 +188,9 @@ impl<'a, F: Fingerprint> EliasFanoBlock<'a, F> {
 /// Number of 64-bit words at the start of the upper bits whose zeros are counted without a branch.
 const UNROLLED_WORDS: usize = 4;
 
-/// A position in the upper bits. Each set bit represents a fingerprint. The number of set bits up to and including
-/// this bit is the fingerprint's index in the block: the first fingerprint, index 0, has no bit. The number of
-/// zeros before the bit is the fingerprint's upper part.
+/// A position in the upper bits. Each set bit represents a fingerprint, except for the first fingerprint (index 0),
+/// which has no bit. The number of set bits up to and including the bit of a fingerprint is the fingerprint's index
+/// in the block. The number of zeros before the bit is the fingerprint's upper part.
 #[derive(Clone, Copy)]
 struct UpperPosition {
     at: usize,
@@ -253,7 +253,7 @@ impl<F: Fingerprint> EliasFanoBlock<'_, F> {
         ball: HammingBall<F>,
         visitor: &mut impl FnMut(usize, F),
     ) {
-        /// Number of bits, from any wanted bit on, that one load of 64 bits contains. The load starts with the byte of
+        /// Number of bits that one load of 64 bits always supplies from a wanted bit on. The load starts with the byte of
         /// the wanted bit, so it may have up to 7 bits before this bit.
         const WINDOW: usize = 57;
         let UpperPosition { mut at, mut zeros, mut ones } = from;

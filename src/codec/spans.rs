@@ -74,7 +74,7 @@ impl SpanLayout {
         best
     }
 
-    /// Writes a zeroed block: everything but its checksum.
+    /// Writes the contents of a block, except for its checksum. `block` must have only zeros before.
     ///
     /// `cost` takes the index of a span and its fingerprints. It returns the coded size in bits of all
     /// fingerprints but the first. `write` takes the same two arguments, the block, and a bit range in the block.

@@ -13,8 +13,8 @@ pub(crate) struct SymbolCounter<F> {
     codec: Codec,
     histogram: SymbolHistogram,
     fingerprints: u64,
-    /// The fingerprints pushed last: at least the [`WINDOW`] that the next fingerprint can be coded relative to,
-    /// at most twice as many.
+    /// The last fingerprints pushed, between [`WINDOW`] and twice as many. The next fingerprint can be coded relative to
+    /// any of the last `WINDOW`.
     recent: Vec<F>,
 }
 

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-/// Maximum length of an excerpt, in characters.
+/// Number of characters that an excerpt keeps of a longer text.
 const MAX_CHARACTERS: usize = 200;
 
-/// Shortens a text for an error message, to at most 200 characters. If the text is longer, `...` replaces the
+/// Shortens a text for an error message: keeps the first 200 characters. If the text is longer, `...` replaces the
 /// rest.
 ///
 /// ```

@@ -153,10 +153,10 @@ pub(super) fn is_dense<F: Fingerprint>(values: &[F], distance: u32, pairs_per_me
 }
 
 /// Adapts a prefix of a plan to fingerprints that differ only in the bits of the mask `bits`. `prefix` is the mask
-/// of the prefix in the plan. The returned mask has only bits of `bits`.
+/// of the prefix. The returned mask is that of the adapted prefix, and has only bits of `bits`.
 ///
-/// Each bit of `bits` corresponds to a different bit position in the plan. The bit is in the returned mask if the
-/// corresponding position is in `prefix`. So the adapted tables find all near pairs, like the plan.
+/// The n bits of `bits` are mapped to n bit positions, spread evenly over the fingerprint. A bit is in the returned
+/// mask if its position is in `prefix`. So tables with adapted prefixes find all near pairs, like the plan.
 fn spread_mask<F: Fingerprint>(prefix: F, bits: F) -> F {
     let (count, mut left, mut mask) = (bits.count_ones(), bits, F::ZERO);
     for i in 0..count {

@@ -1,6 +1,6 @@
 //! Self-join of one set of fingerprints in memory, by one table of a plan after the other. For each table, the
 //! fingerprints are partitioned into groups with the same prefix, and the fingerprints of each group are
-//! compared with one another. A large group is joined like a set, with a plan of its own.
+//! compared with one another. For a large group, a new plan is chosen, and the group is joined by its tables.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -55,8 +55,8 @@ pub(super) struct JoinSet<'a, F> {
     /// Conditions that a pair must meet to be reported. They exclude the pairs that another table or another part
     /// of the join reports, so that each pair is reported once.
     pub(super) conditions: Vec<Condition<F>>,
-    /// Masks of bits outside `bits`. The two fingerprints of a reported pair differ in at least one bit of each of
-    /// these masks. The differing bits in these masks do not count towards `distance`.
+    /// Masks in which the two fingerprints of each reported pair are known to differ, in at least one bit per mask.
+    /// No mask has a bit of `bits`, so the differing bits in these masks do not count towards `distance`.
     pub(super) uncounted_masks: Vec<F>,
 }
 
@@ -179,9 +179,9 @@ impl<F: Fingerprint, N: PairOutput<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sy
     }
 
     /// Returns how many masks the join should move from the start of `set.uncounted_masks` into `set.bits`, to have
-    /// the least estimated work. Each moved mask adds 1 to `set.distance`. More bits give smaller groups, but a
-    /// larger distance needs more tables. `differing` is the mask of the bits in which the fingerprints of the set
-    /// are not all equal.
+    /// the least estimated work. A moved mask gives `set` more bits, so that groups are smaller. But it also adds 1 to
+    /// `set.distance`, so that more tables are needed. `differing` is the mask of the bits in which the fingerprints
+    /// of the set are not all equal.
     fn mask_count_for_least_work(&self, set: &JoinSet<F>, differing: F) -> usize {
         let mut bits = set.bits;
         let mut least = (f64::INFINITY, 0);
@@ -266,8 +266,8 @@ impl<F: Fingerprint, N: PairOutput<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sy
         buffers.near = near;
     }
 
-    /// Joins a group of fingerprints with the same prefix: compares all pairs if the group is small, and otherwise
-    /// joins the group like a set, with a plan of its own.
+    /// Joins a group of fingerprints with the same prefix. If the group is small, compares all its pairs. Otherwise
+    /// joins it as a new [`JoinSet`], with tables that are chosen for this group.
     fn join_group(&self, set: &JoinSet<F>, values: &[F], buffers: &mut JoinBuffers<F, N>) {
         if values.len() <= COMPARE_ALL_MAX {
             self.compare(values, &set.conditions, buffers);
@@ -474,7 +474,10 @@ fn flip_patterns<F: Fingerprint>(mask: F, length: u32, flips: u32) -> Vec<(usize
 
 /// Sorts `values` by the prefix whose mask is `mask`. Returns the sorted list and, for each possible value of the
 /// prefix, the index in this list at which the fingerprints with this prefix end. `space` is a buffer as long as
-/// `values`. `go_on` is called with the index of each chunk of `values`. If it returns `false`, the chunk is skipped.
+/// `values`.
+///
+/// `values` is sorted chunk by chunk at first. `go_on` is called with the index of each chunk. If it returns `false`,
+/// because the join was stopped, the chunk is skipped.
 fn sort_by_prefix<F: Fingerprint>(
     values: &[F],
     mask: F,

@@ -12,13 +12,13 @@ use crate::fingerprint::Fingerprint;
 use crate::progress::ProgressCallback;
 use crate::threads;
 
-/// Distinct fingerprints that a task of a distributed join sends to one receiver. The receiver is either a bucket
-/// (see [`bucket`]), which collapses equal fingerprints, or one part of one table of [`JoinParts`], which joins
-/// fingerprints.
+/// Distinct fingerprints that a task of a distributed join sends to one receiver. The receiver either collapses the
+/// equal fingerprints of one bucket (see [`bucket`]), or joins the fingerprints in one part of one table of
+/// [`JoinParts`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FingerprintBatch<F> {
-    /// Index of the receiver, from 0. [`bucket_distinct`] sets the index of a bucket. [`JoinParts::distribute`]
-    /// sets the index of a place (one part of one table, see [`JoinParts::table_and_part`]).
+    /// Index of the receiver, from 0. In a batch from [`bucket_distinct`], it is the index of a bucket. In a batch from
+    /// [`JoinParts::distribute`], it is the index of one part of one table (see [`JoinParts::table_and_part`]).
     pub place: usize,
     /// Distinct fingerprints, ascending.
     pub fingerprints: Vec<F>,

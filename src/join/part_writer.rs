@@ -50,8 +50,7 @@ pub(super) struct PartWriter<F> {
     /// Size of the buffer for each part, in bytes. A full buffer is written to the file of its part.
     buffer: usize,
     location: Arc<dyn SpillLocation>,
-    /// For each part, the bytes from [`PartWriter::push`] that are not written to the part's file yet. Threads that
-    /// call [`PartWriter::push_with`] pass their own buffers.
+    /// For each part, the bytes that [`PartWriter::push`] received, but that are not written to the part's file yet.
     pending: Vec<Vec<u8>>,
 }
 

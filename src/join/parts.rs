@@ -68,7 +68,7 @@ pub struct JoinParts<F> {
 pub(super) struct JoinTable<F> {
     /// Mask of the table's own bits. The table reports only pairs of fingerprints that are equal in these bits.
     shared: F,
-    /// The bits whose values select the part of a fingerprint: all bits of `shared`, or some of them.
+    /// The bits whose values select the part of a fingerprint. All of them are in the mask `shared`.
     part: Digit<F>,
     /// For each earlier table, the mask of its own bits. A pair that this table reports differs in at least one bit
     /// of each mask, since otherwise the earlier table reports the pair.
@@ -338,11 +338,12 @@ impl<F: Fingerprint> JoinParts<F> {
 
 impl<F: Fingerprint> JoinTable<F> {
     /// Divides the pairs of this table between new tables, which are appended to `tables`. Each new table has
-    /// `bits` more bits of its own than this table.
+    /// `bits` more own bits (bits of `shared`) than this table, taken from `rest`.
     ///
-    /// Let `r` be the number of bits of `rest`, `m` be `max_errors`, and `b` be `bits`. The division requires that
-    /// `r - b >= m`. The new tables are divided again in the same way until they have all `b` bits. If each new
-    /// table takes at most `(r - b) / m` bits of `rest`, the new tables fulfil the condition too.
+    /// Let `r` be the number of bits of `rest`, `m` be `max_errors`, and `b` be `bits`. The caller must ensure that
+    /// `r - b >= m`. The division has several steps. The first step gives each new table at most `(r - b) / m` bits,
+    /// because then the condition also holds for the new tables. The next steps divide the new tables in the same
+    /// way, until they have all `b` bits.
     fn divide(&self, bits: u32, tables: &mut Vec<JoinTable<F>>) {
         if bits == 0 {
             return tables.push(self.clone());
@@ -355,9 +356,9 @@ impl<F: Fingerprint> JoinTable<F> {
         }
     }
 
-    /// Returns `max_errors + 1` tables that together report the pairs of this table, each pair once. `own(i)` must
-    /// return the mask of the additional own bits of table i: bits of `rest` in which it requires the fingerprints
-    /// of a pair to be equal. These masks must be disjoint.
+    /// Returns `max_errors + 1` tables that together report the pairs of this table, each pair once. Table i reports
+    /// only pairs of fingerprints that are also equal in the bits of the mask `own(i)`. All these bits must be in
+    /// `rest`, and the masks must be disjoint.
     fn split(&self, own: impl Fn(u32) -> F) -> Vec<JoinTable<F>> {
         let mut later = self.clone();
         let table = |number| {

@@ -221,7 +221,8 @@ fn write_text(bytes: &mut Vec<u8>, text: &str) {
     bytes.extend_from_slice(text.as_bytes());
 }
 
-/// Reads the fields after the manifest's header. Some of these fields have variable lengths.
+/// Reads the fields after the manifest's header one after the other. They have no fixed offsets, because some of them have
+/// variable lengths.
 struct FieldReader<'a> {
     path: &'a Path,
     bytes: &'a [u8],

@@ -74,7 +74,7 @@ impl<T: Default> AppendVec<T> {
     }
 
     /// Appends a record and returns its index. `fill` gets the cells of the record, which have default values, and
-    /// sets them. Called only by the writer.
+    /// sets them. Called by one thread at a time.
     #[inline]
     pub(super) fn push(&self, fill: impl FnOnce(&[T])) -> u32 {
         let number = self.len.load(Ordering::Relaxed);
@@ -161,7 +161,7 @@ impl ChainHeads {
         }
     }
 
-    /// Sets the head of the chain for a hash. `head` is the index of a record plus one. Called only by the writer.
+    /// Sets the head of the chain for a hash. `head` is the index of a record plus one. Called by one thread at a time.
     #[inline]
     pub(super) fn set(&self, hash: u64, head: u32) {
         let heads = self.heads.get_or_init(|| (0..1_usize << self.bits).map(|_| AtomicU32::new(0)).collect());

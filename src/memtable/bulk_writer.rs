@@ -88,8 +88,8 @@ impl<'scope, 'env, F: Fingerprint> BulkWriter<'scope, 'env, F> {
         }
     }
 
-    /// Inserts the pairs of `pending_inserts`, in order. Then, if enough inserted pairs are not in the search index
-    /// yet, adds them to it.
+    /// Inserts the pairs of `pending_inserts`, in order. Then, if many inserted pairs are still missing from the search
+    /// index, adds these.
     fn flush_inserts(&mut self) {
         self.memtable
             .pairs

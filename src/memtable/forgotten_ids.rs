@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::append_vec::{AppendVec, ChainHeads, mix};
 
 const ID_CELL: usize = 0;
-/// Index of the cell in a record that has the number of the delete operation.
+/// In each record, the index of the cell that has the number of the delete operation.
 const OPERATION_CELL: usize = 1;
-/// Index of the cell in a record that leads to the next record of the chain. The cell has the index of that record
-/// plus one, or 0 at the end of the chain.
+/// In each record, the index of the cell that leads to the next record of the chain. The cell has the index of the
+/// next record plus one, or 0 at the end of the chain.
 const NEXT_CELL: usize = 2;
 const RECORD_CELLS: usize = 3;
 
@@ -26,7 +26,7 @@ impl ForgottenIds {
     }
 
     /// Records that an operation deletes a pair of this id. `operation` is the number of the operation. Called
-    /// only by the writer.
+    /// by one thread at a time.
     pub(super) fn add(&self, id: u64, operation: u64) {
         let next = self.heads.get(mix(id));
         let number = self.records.push(|cells| {

@@ -41,7 +41,7 @@ where
 
     /// Sets the value of an id, unless the id already has this value. `operation` is the number of the operation
     /// that sets the value. `forgotten` is the number of the last operation that removed the values of the id, or 0.
-    /// Called only by the writer.
+    /// Called by one thread at a time.
     pub(super) fn set(&self, id: u64, value: &V, operation: u64, forgotten: u64) {
         let next = self.heads.get(mix(id));
         // Storing an equal value again would only take memory.

@@ -1,4 +1,4 @@
-//! Metadata that a writer keeps in the store: small values by key.
+//! Metadata of a store: small values, each stored by a program under a key.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -97,7 +97,7 @@ impl<F: Fingerprint> Memtable<F> {
     }
 
     /// Applies an operation; `number` is its operation number. If the operation inserts a pair that the memtable
-    /// already has, and that is not deleted, only the name of the pair's id is set. Called only by the writer.
+    /// already has, and that is not deleted, only the name of the pair's id is set. Called by one thread at a time.
     fn apply_numbered(&self, operation: &Operation<'_, F>, number: u64) {
         match *operation {
             Operation::Insert { fingerprint, id, name } => {
@@ -116,13 +116,13 @@ impl<F: Fingerprint> Memtable<F> {
         }
     }
 
-    /// Sets the name of an id. Called only by the writer.
+    /// Sets the name of an id. Called by one thread at a time.
     fn set_name(&self, id: u64, name: &str, operation: u64) {
         self.names.set(id, name, operation, self.forgotten.last_deletion(id, operation));
     }
 
     /// Adds a pair, but not to the search index. Returns the pair's position in insertion order. Returns `None` if
-    /// the memtable already has the pair, and it is not deleted. Called only by the writer.
+    /// the memtable already has the pair, and it is not deleted. Called by one thread at a time.
     #[inline]
     fn push_pair(&self, fingerprint: F, id: u64, operation: u64) -> Option<u32> {
         let is_live = self.pairs.find_live(fingerprint, id).is_some();
@@ -130,7 +130,7 @@ impl<F: Fingerprint> Memtable<F> {
     }
 
     /// Deletes a pair here, adds a tombstone that hides it in older memtables and segments, and removes the name and
-    /// the note of its id. Called only by the writer.
+    /// the note of its id. Called by one thread at a time.
     fn delete_pair(&self, fingerprint: F, id: u64, operation: u64) {
         if let Some(number) = self.pairs.find_live(fingerprint, id) {
             self.pairs.delete(number, operation);

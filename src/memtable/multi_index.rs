@@ -15,11 +15,11 @@ use crate::fingerprint::Fingerprint;
 use crate::simd::prefetch;
 
 /// Maximum number of bits of a band that select a bucket of the band's hash table. Also the minimum width of a
-/// band in bits: a band of fewer bits would have fewer buckets, each with many more fingerprints. So for larger
-/// distances, the index looks up more variants of the query in each band; it does not use more, narrower bands.
+/// band in bits: a band of fewer bits would have fewer buckets, each with many more fingerprints. This limits the
+/// number of bands. For larger distances, the index looks up more variants of the query in each band.
 const MAX_BUCKET_BITS: u32 = 16;
-/// Number of fingerprints that are compared together. Also the minimum capacity of a node, a part of a bucket of
-/// the hash table: with 64-bit fingerprints, such a node takes two cache lines.
+/// Number of fingerprints that are compared together. Also the minimum capacity of a node (a part of a bucket of
+/// the hash table). With 64-bit fingerprints, a node of this capacity takes two cache lines.
 const GROUP_LEN: usize = 10;
 /// Maximum capacity of a node (a part of a bucket of the hash table), as a multiple of [`GROUP_LEN`]. Larger nodes
 /// are no faster.
@@ -102,8 +102,8 @@ impl<F: Fingerprint> BandIndex<F> {
         self.buckets[bucket].load(Ordering::Acquire)
     }
 
-    /// Prefetches the first two cache lines of a node, a part of a bucket, and returns the node. `node` is the
-    /// index of the node plus one. If `node` is 0, returns an empty slice.
+    /// Prefetches the first two cache lines of a node (a part of a bucket), and returns the cells of the node. `node` is
+    /// the index of the node plus one. If `node` is 0, returns an empty slice.
     #[inline(always)]
     fn prefetch_node(&self, node: u32) -> &[AtomicU64] {
         if node == 0 {
@@ -172,8 +172,9 @@ impl<F: Fingerprint> BandIndex<F> {
         }
     }
 
-    /// Compares the query with the first `len` fingerprints of a node, a part of a bucket. For each fingerprint
-    /// within the distance, calls `visitor` with the XOR of fingerprint and query, and the index of the pair.
+    /// Compares the query with the first `len` fingerprints of a node (a part of a bucket). For each fingerprint
+    /// within the distance, calls `visitor` with the XOR of fingerprint and query, and with the index of the
+    /// fingerprint's pair.
     #[inline(always)]
     fn visit(
         &self,
@@ -205,7 +206,7 @@ impl<F: Fingerprint> BandIndex<F> {
     }
 }
 
-/// The bucket lookups of all queries with one distance.
+/// The bucket lookups that a query makes. All queries within the same distance make the same lookups.
 struct SearchPlan {
     /// Flip limit of each band: lookups in the band flip fewer bits than the limit.
     flip_limits: [u32; MAX_BANDS],
@@ -287,7 +288,7 @@ impl<F: Fingerprint> MultiIndex<F> {
         self.plan(distance).is_some_and(|plan| plan.min_len < len)
     }
 
-    /// Adds a fingerprint to all bands; `number` is the index of its pair. Called only by the writer.
+    /// Adds a fingerprint to all bands; `number` is the index of its pair. Called by one thread at a time.
     pub(super) fn insert(&self, fingerprint: F, number: u32) {
         for band in &self.bands {
             let _ = band.prefetch_node(band.newest_node(band.bucket(band.bits_of(fingerprint))));

@@ -42,8 +42,8 @@ impl<F: Fingerprint> VersionedPairs<F> {
     const ID_CELL: usize = Self::FINGERPRINT_CELLS;
     const INSERTED_BY_CELL: usize = Self::FINGERPRINT_CELLS + 1;
     const DELETED_BY_CELL: usize = Self::FINGERPRINT_CELLS + 2;
-    /// Index of the cell in a record that leads to the next record of the chain. The cell has the index of that record
-    /// plus one, or 0 at the end of the chain.
+    /// In each record, the index of the cell that leads to the next record of the chain. The cell has the index of the
+    /// next record plus one, or 0 at the end of the chain.
     const NEXT_CELL: usize = Self::FINGERPRINT_CELLS + 3;
     const RECORD_CELLS: usize = Self::FINGERPRINT_CELLS + 4;
     /// Memory of a pair in bytes, without its share of the hash table.
@@ -75,7 +75,8 @@ impl<F: Fingerprint> VersionedPairs<F> {
         }
     }
 
-    /// Appends a pair and returns the index of its record. Called only by the writer, as are `find_live` and `delete`.
+    /// Appends a pair and returns the index of its record. Only one thread at a time may call this function, `find_live`
+    /// or `delete`.
     pub(super) fn push(&self, fingerprint: F, id: u64, operation: u64) -> u32 {
         let hash = hash(fingerprint, id);
         let next = self.heads.get(hash);

@@ -74,9 +74,9 @@ struct PatternSearch {
 }
 
 impl PatternSearch {
-    /// Whether at most `left` more errors (differing bits) can be added to the current pattern so that all
-    /// tables miss it. If so, `atoms` has the errors of such a pattern. If bit i of the bit set `forbidden` is set,
-    /// no error may be added to `atoms[i]`. Returns `None` after [`MAX_PATTERNS`] patterns.
+    /// Whether at most `left` more errors (differing bits) can be added to the current pattern, which the atoms
+    /// contain, so that all tables miss it. If so, adds the errors to the atoms. No error may be added to
+    /// `self.atoms[i]` if bit i of `forbidden` is set. Returns `None` after [`MAX_PATTERNS`] patterns.
     fn find(&mut self, left: u32, forbidden: u128) -> Option<bool> {
         self.patterns += 1;
         if self.patterns > MAX_PATTERNS {

@@ -125,7 +125,7 @@ const PREFETCHED_LINE_WAITS: f64 = 0.17;
 const L2_CACHE: (f64, f64) = (4e6, 82.0);
 /// Level-3 cache of the machine on which the constants were measured: the size in bytes, and the additional time to
 /// load a cache line that is not in this cache, in nanoseconds. The size is the measured share of the cache, since
-/// other users of the machine take the rest. The cache also holds the page tables of the mapped files.
+/// other users of the machine take the rest.
 const L3_CACHE: (f64, f64) = (390e6, 113.0);
 
 /// Number of fingerprints between two restart points (where decoding can start) in a block; 0 for codecs without
@@ -204,8 +204,8 @@ struct OperationCounts {
     probes: f64,
     /// Number of parts into which the probes split their ranges, see [`SPLIT_MIN_BLOCKS`].
     parts: f64,
-    /// Number of different blocks in which the ranges of the probes start. The ranges of probes that differ only in
-    /// late bits of the prefix start in the same block.
+    /// Number of different blocks in which the ranges of the probes start. Probes often share such a block, namely if
+    /// their prefixes differ only in the last bits.
     blocks: f64,
     /// Number of further blocks that the probes read, after the first block of each range.
     next_blocks: f64,

@@ -11,7 +11,7 @@ use crate::fingerprint::Fingerprint;
 /// Setting of a store that determines the [`Plan`] of the tables in each segment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum PlanChoice {
-    /// The plan that [`choose`] returns for the [`Workload`] of each segment, which includes the number of
+    /// Each segment gets the plan that [`choose`] returns for its [`Workload`]. So the plan depends on the number of
     /// fingerprints in the segment.
     #[default]
     Auto,

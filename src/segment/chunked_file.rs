@@ -14,8 +14,8 @@ use crate::file_bytes::Bytes;
 use crate::format::{self, chunks_footer as footer, entries_chunk, entries_header, ids_header as header};
 use crate::simd;
 
-/// Progress for reading one chunk, as a number of fingerprints. Progress is counted in fingerprints, and cancellation
-/// is checked after a fixed number of them.
+/// Number of units of work that reading one chunk counts as. After a fixed number of units, verification checks whether
+/// it was cancelled.
 pub(super) const CHUNK_RECORDS: u64 = 1 << 8;
 
 /// Writer of a chunked file: writes the complete header first, and then chunk by chunk.

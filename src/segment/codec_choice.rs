@@ -24,7 +24,7 @@ const MAX_SLOWDOWN: f64 = 1.5;
 /// A sample of fingerprints: runs of consecutive fingerprints. The runs are spread evenly over all fingerprints.
 struct RunSample<F> {
     runs: Vec<Vec<F>>,
-    /// The sample keeps the first run, and then every `step`-th one.
+    /// Of all runs of [`RUN_FINGERPRINTS`] pushed fingerprints, the sample keeps the first, and then every `step`-th one.
     step: u64,
     /// Number of fingerprints pushed so far.
     seen: u64,
@@ -93,8 +93,9 @@ pub(super) fn choose_codec<R: SegmentRecord>(
         .ok_or_else(|| Error::Bug("no codec is the fastest".to_string()))
 }
 
-/// Returns the size in bytes of a table of the fingerprints in `sample`. `fingerprints` is their number in the whole
-/// segment: the table's default span (number of fingerprints from one restart point to the next) depends on it.
+/// Returns the size in bytes of a table of the fingerprints in `sample`. `fingerprints` is the number of fingerprints in
+/// the whole segment. The default span of a table (number of fingerprints from one restart point to the next) depends
+/// on it.
 fn sample_bytes<F: Fingerprint>(
     codec: Codec,
     options: &BuildOptions,

@@ -21,7 +21,7 @@ pub(crate) struct DamagedSegment<F> {
     /// Manifest entry of the segment. If there is no manifest, the entry is reconstructed from the file names: it has no footer
     /// checksums and no count of fingerprints, and the count of names, notes and so on is nonzero if there is a file of them.
     pub(crate) entry: SegmentEntry,
-    /// Tables in the order of the plan; `None` for those that could not be opened.
+    /// Tables of the segment, in the order of their numbers; `None` for those that could not be opened.
     tables: Vec<Option<Table<F>>>,
     ids: Option<IdFile>,
     names: Option<NameFile>,

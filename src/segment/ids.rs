@@ -270,7 +270,8 @@ impl IdChunk<'_> {
         !self.grouped || bits::read_u64(self.body, i, 1) == 1
     }
 
-    /// Returns the indexes of a fingerprint's ids in the chunk. `position` is the fingerprint's position in the block.
+    /// Returns the indexes in this chunk of one fingerprint's ids. `position` is the fingerprint's position in the table
+    /// block that the chunk belongs to. Returns `None` if the chunk has no ids for this position.
     fn group(&self, position: usize) -> Option<std::ops::Range<usize>> {
         if !self.grouped {
             return (position < self.count).then_some(position..position + 1);

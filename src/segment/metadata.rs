@@ -1,4 +1,4 @@
-//! The metadata file of a segment: small values that a writer keeps by key. The format calls them marks
+//! The metadata file of a segment: small values, each stored by a program under a key. The format calls them marks
 //! (`format-spec/metadata.md`).
 
 use std::io::Write;

@@ -57,19 +57,19 @@ pub struct Entry<F> {
 /// Counts and sizes of a store or a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Number of distinct fingerprints.
+    /// Number of distinct fingerprints, without memtables. A fingerprint in several segments counts once for each.
     pub fingerprints: u64,
-    /// Number of pairs of a fingerprint and an id.
+    /// Number of pairs of a fingerprint and an id, without memtables. A deleted pair counts until segments are merged.
     pub ids: u64,
-    /// Number of document names; an upper bound if some are in memory or in several segments.
+    /// Number of document names; an upper bound if some are in memtables or in several segments.
     pub names: u64,
     /// Number of tombstones: pairs deleted from older segments.
     pub tombstones: u64,
-    /// Number of metadata keys, without those in memory; an upper bound if a key is in several segments.
+    /// Number of metadata keys, without memtables; an upper bound if a key is in several segments.
     pub metadata: u64,
-    /// Number of document notes; an upper bound if some are in memory or in several segments.
+    /// Number of document notes; an upper bound if some are in memtables or in several segments.
     pub notes: u64,
-    /// Number of pairs in memory that are not in segments yet.
+    /// Number of pairs in memtables, which are not in segments yet.
     pub memtable_entries: u64,
     /// Number of segments.
     pub segments: usize,
@@ -89,8 +89,9 @@ pub struct Stats {
     pub metadata_bytes: u64,
     /// Size of the note files, in bytes.
     pub note_bytes: u64,
-    /// Memory in bytes, without the memory-mapped files: block indexes, one bit for each block, tombstones and Bloom filters.
-    /// In a segment with filters, each table has one or two bytes of filter for each fingerprint.
+    /// Memory in bytes of block indexes, a bit for each block, tombstones, Bloom filters and, in a store, memtables. The
+    /// memory-mapped files do not count. In a segment with filters, each table has one or two bytes of filter for each
+    /// fingerprint.
     pub memory: u64,
 }
 
@@ -121,7 +122,8 @@ struct SegmentFileOpener<'a> {
 }
 
 impl SegmentFileOpener<'_> {
-    /// Opens the next file, and checks that its footer has the checksum in the manifest.
+    /// Opens the file `name`, which must be the next file of the segment, and checks that its footer has the checksum in
+    /// the manifest.
     fn open<T>(&mut self, name: String, open: impl FnOnce(&Path, Bytes) -> Result<T>) -> Result<T> {
         let (path, named) = (self.store.join(name), self.footers.as_mut().map(Iterator::next));
         let bytes = self.fs.map(&path).map_err(Error::io(&path, "open"))?;

@@ -365,7 +365,7 @@ fn salvage_loses_only_pairs_that_no_table_has() {
     assert_eq!(salvaged(&built).0, all_pairs().into_iter().filter(kept).collect::<Vec<_>>());
 }
 
-/// Asserts that a damaged chunk of ids loses the ids of its block, but no fingerprints.
+/// Asserts that if a chunk of the id file is damaged, only the ids of one block are lost, but no fingerprints.
 #[test]
 fn fingerprints_outlive_their_ids() {
     let built = build(1, 0, options());

@@ -27,10 +27,10 @@ pub(crate) struct WordGroup8<'a> {
     pub(crate) end: usize,
 }
 
-/// Maximum number of bit positions in a tail.
+/// Maximum number of bit positions that a tail stores: those of the bits that differ.
 pub(crate) const MAX_POSITIONS: u32 = 5;
-/// Maximum length in bits of a tail that is read with one load. From any bit position, one load contains this
-/// number of bits.
+/// Maximum length in bits of a tail that is read with one load of 64 bits. A load starts at a whole byte, so up to 7 of
+/// its bits may lie before the tail.
 const MAX_LOADED_TAIL_BITS: u64 = 57;
 
 /// Says how to compute each of eight fingerprints from an earlier one: as (earlier fingerprint + `add`) xor `flip`.

@@ -19,7 +19,7 @@ pub struct SpillWriter {
     file: SpillFile,
     output: Box<dyn WriteFile>,
     buffer: Vec<u8>,
-    /// Buffer size in bytes.
+    /// Size limit of `buffer` in bytes.
     limit: usize,
 }
 
@@ -41,7 +41,7 @@ pub struct SpillReader {
     buffer: Vec<u8>,
     at: usize,
     end: usize,
-    /// Buffer size in bytes.
+    /// Size of `buffer` in bytes. The buffer grows beyond it only for a longer record.
     limit: usize,
     /// Number of bytes that have not been read from the disk yet.
     on_disk: u64,

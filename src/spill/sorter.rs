@@ -92,8 +92,8 @@ const MERGE_RUNS: usize = 32;
 const MAX_BUFFER_BYTES: usize = 1 << 18;
 /// Minimum size of the read buffer of a sorted run, in bytes.
 const MIN_BUFFER_BYTES: usize = 1 << 13;
-/// Minimum number of records that fit in the memory limit, not counting their heap memory. A lower memory limit is
-/// raised to the size of this number of records.
+/// The memory limit of a sorter is raised, if necessary, to the size of this number of records without their heap
+/// memory.
 const MIN_RECORDS: usize = 1024;
 
 /// Sorts records. Records beyond the memory limit go to sorted runs in temporary files.
@@ -406,7 +406,8 @@ mod tests {
         }
     }
 
-    /// Asserts that runs of about the same length are merged first if there are more runs than are merged at once.
+    /// Asserts that if there are more runs than one merge can read, runs of about the same length are first merged into
+    /// longer ones.
     #[test]
     fn many_runs_are_merged_in_steps() {
         let count = (MERGE_RUNS * MERGE_RUNS + MERGE_RUNS + 3) * MIN_RECORDS;

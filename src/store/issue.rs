@@ -19,7 +19,8 @@ pub struct Issue {
 }
 
 impl Issue {
-    /// Converts an error of the library to an issue with its path, offset and description.
+    /// Converts an error of the library to an issue with the error's path, offset and description. `is_loss` is the
+    /// value of [`Issue::is_loss`].
     pub(super) fn from_error(error: &Error, is_loss: bool) -> Issue {
         let (path, offset, description) = match error {
             Error::Corrupt { path, offset, damage } => (path.clone(), Some(*offset), damage.to_string()),

@@ -182,7 +182,8 @@ pub(super) struct KeyedSource<'a, K, V> {
 /// Function that reads one chunk of a segment `S`, and appends the chunk's keys and values to a queue. The `usize` is the
 /// index of the chunk.
 pub(super) type ReadChunkFn<S, K, V> = fn(&S, usize, &mut VecDeque<(K, V)>) -> Result<()>;
-/// Like [`ReadChunkFn`], but a closure that holds the segment or the logs to read from.
+/// Function that reads the chunk with the index `usize`, and appends its keys and values to a queue. Unlike a
+/// [`ReadChunkFn`], it has the segment or the logs that it reads from, and takes no argument for them.
 type ReadChunkDyn<'a, K, V> = dyn Fn(usize, &mut VecDeque<(K, V)>) -> Result<()> + 'a;
 
 impl<'a, K, V> KeyedSource<'a, K, V> {

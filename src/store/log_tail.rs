@@ -44,7 +44,7 @@ pub(super) struct LogTail<F> {
 
 /// The result of [`read_logs`]: memtables with the contents of all logs of a store, and counts and sizes of the logs.
 pub(super) struct LogContents<F> {
-    /// Memtables with the contents of the logs ([`LogTail`]), oldest first. Together they contain all logs.
+    /// Memtables that together hold the contents of all logs of the store, oldest first.
     pub(super) tails: Vec<LogTailSnapshot<F>>,
     pub(super) logs: Vec<LogInfo>,
 }

@@ -211,7 +211,7 @@ fn clear_forgotten<F: Fingerprint, V>(segment: &Segment<F>, ids: &[u64], values:
     }
 }
 
-/// Returns the entries (fingerprints with their ids) of a segment whose ids are wanted. Entries that newer tombstones
+/// Returns those entries (fingerprints with their ids) of a segment that have a wanted id. Entries that newer tombstones
 /// delete are included.
 fn entries_with_ids<F: Fingerprint>(
     segment: &Segment<F>,

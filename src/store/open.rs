@@ -209,7 +209,7 @@ fn create_empty(fs: &Arc<dyn Fs>, path: &Path, settings: Settings) -> Result<()>
     manifest.save(fs, path)
 }
 
-/// Returns an error if an option is given, and differs from that setting of an existing store.
+/// Returns an error if an option is given but differs from the corresponding setting of an existing store.
 fn check_settings<F: Fingerprint>(path: &Path, settings: &Settings, options: &StoreOptions) -> Result<()> {
     if settings.bits != F::BITS {
         return Err(Error::Width { path: path.to_path_buf(), expected: F::BITS, found: settings.bits });

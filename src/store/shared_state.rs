@@ -176,8 +176,8 @@ impl<F: Fingerprint> SharedState<F> {
         })
     }
 
-    /// Runs the work of a background thread. If the work panics, the store is marked as failed, so that no thread waits for
-    /// the work.
+    /// Runs the work of a background thread. If the work panics, the store is marked as failed. Then threads that wait for
+    /// the work get an error.
     pub(super) fn run_guarded(&self, work: impl FnOnce()) {
         let _guard = PanicGuard(self);
         work();

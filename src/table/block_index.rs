@@ -16,7 +16,7 @@ pub(super) struct BlockIndex<F> {
     leading_bits: u32,
 }
 
-/// Maximum number of blocks in a line of the index's directory.
+/// Maximum number of blocks in a [`DirectoryLine`].
 const LINE_BLOCKS: usize = simd::RANKED_NUMBERS;
 /// Value stored in place of a line's number of blocks if the line has more than [`LINE_BLOCKS`].
 const OVERFULL: u16 = u16::MAX;

@@ -46,7 +46,7 @@ impl TableBlocks {
         self.bytes.as_ref()
     }
 
-    /// Memory in bytes that the blocks take, without the file's own bytes.
+    /// Memory in bytes that this struct takes in addition to the bytes of the file.
     pub(super) fn memory(&self) -> usize {
         self.verified.len() / 8
     }

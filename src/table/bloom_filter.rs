@@ -52,15 +52,16 @@ struct FilterShape {
     flipped_bits: u32,
     /// Number of bits of the prefix after the flipped bits. No probe flips these bits.
     fixed_bits: u32,
-    /// Number of runs (sequences of cache lines) in the filter. Prefixes with the same fixed bits share one run.
+    /// Number of runs (sequences of cache lines) in the filter. Prefixes that have the same fixed bits (those after
+    /// the flipped bits) share one run.
     runs: u64,
     /// Binary logarithm of the number of cache lines in a run of the filter.
     run_lines_log2: u32,
 }
 
-/// The two bits that a prefix sets in the filter, as a cache line and two bit positions in this line. Lines are
-/// numbered within the prefix's run, a sequence of lines. The mask of a probe has a bit pair, too. The XOR of the
-/// bit pairs of a prefix and a mask is the bit pair of the flipped prefix.
+/// The two bits that a prefix sets in the filter, as a cache line and two bit positions in this line. The number of
+/// the line is counted from the start of the prefix's run (a sequence of lines). The mask of a probe has a bit pair,
+/// too. The XOR of the bit pairs of a prefix and a mask is the bit pair of the flipped prefix.
 #[derive(Clone, Copy, Debug)]
 struct BitPair {
     line: u32,

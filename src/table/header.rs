@@ -27,7 +27,7 @@ pub struct TableHeader<F> {
     pub span: u16,
     /// Number of fingerprints.
     pub fingerprints: u64,
-    /// Huffman code; without code words if the codec has no Huffman code.
+    /// Huffman code of the table. It has no code words if the codec uses no Huffman code.
     pub(crate) code: HuffmanCode,
 }
 

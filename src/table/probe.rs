@@ -73,8 +73,8 @@ impl<F: Copy, C> Clone for ProbedTable<'_, F, C> {
 
 impl<F: Copy, C> Copy for ProbedTable<'_, F, C> {}
 
-/// Probes the next tables of `tables`, at most [`MAX_TABLES`], up to the first table with another codec. `table` is
-/// the next of these tables, and `codec` its codec. Returns the number of probed tables.
+/// Takes tables from `tables` as long as they have the codec type `C`, but at most [`MAX_TABLES`], and probes them
+/// together. `table` must be the next item of `tables`, and `codec` its codec. Returns the number of probed tables.
 fn probe_same_codec<'a, F: Fingerprint, C: BlockCodec<F> + CodecVariant>(
     (table, codec): (&'a Table<F>, &'a C),
     tables: &mut Peekable<impl Iterator<Item = &'a Table<F>> + Clone>,
@@ -157,8 +157,9 @@ impl<'a, F: Fingerprint, C: BlockCodec<F>, V: FnMut(ProbeHit<F>)> TableSearch<'a
         self.run_stages(&mut group)
     }
 
-    /// Runs all three stages for a group of probes, and empties the group. For each probe, the caller has prefetched
-    /// the line of the table's block index that the first stage reads.
+    /// Runs a group of probes in three stages: finds their blocks, finds their places in the blocks, and searches from
+    /// there. Then empties the group. For each probe, the caller has prefetched the cache line of the table's block
+    /// index that the first stage reads.
     fn run_stages(&mut self, group: &mut ProbeGroup<'a, F>) -> Result<()> {
         let tables = self.tables;
         simd::dispatch(FindBlocksStage { tables, group });
@@ -202,9 +203,9 @@ impl<'a, F: Fingerprint, C: BlockCodec<F>, V: FnMut(ProbeHit<F>)> TableSearch<'a
         simd::dispatch(RangeComparison { search: self, number, ball, range, blocks })
     }
 
-    /// Searches a range that lies in very many blocks. Splits the range in two by the bit after the first `depth`
-    /// bits, and so on, until each part lies in one block. Drops the parts whose leading bits differ from the
-    /// query in too many bits. In effect, a dense range is probed with a longer prefix.
+    /// Searches a range that lies in very many blocks of the table `tables[number]`. Splits the range in two by the
+    /// bit after the first `depth` bits, and so on, until each part lies in one block. Drops the parts whose leading
+    /// bits differ from the query in too many bits. In effect, a dense range is probed with a longer prefix.
     fn split_range(
         &mut self,
         number: usize,

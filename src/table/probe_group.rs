@@ -8,7 +8,8 @@ use crate::plan::PROBE_GROUP_LEN;
 /// Maximum number of entries in a group. A probe has one entry for each block that may have fingerprints with its
 /// prefix; if there are many such blocks, only for the first one.
 pub(super) const GROUP_CAPACITY: usize = PROBE_GROUP_LEN + 32;
-/// Maximum number of blocks of a probe, after the first one, that get their own entries in the group.
+/// If more than this number of blocks after the first one may have fingerprints with a probe's prefix, only the first
+/// block gets an entry in the group.
 pub(super) const MAX_EXTRA_BLOCKS: usize = 4;
 
 /// Probes on their way through the stages of a look-up. An *entry* of the group is a probe and one of the blocks that may have

@@ -40,8 +40,8 @@ pub struct BlockInfo<F> {
     pub len: usize,
     /// Number of fingerprints in the block.
     pub fingerprints: usize,
-    /// Width in bits of the lower part of a fingerprint (`elias-fano`), or of a restart point, the first
-    /// fingerprint of a span (other codecs).
+    /// With the codec `elias-fano`, width in bits of the lower part of a fingerprint. With other codecs, width in bits of
+    /// a restart point (the first fingerprint of a span).
     pub width: u32,
     /// First fingerprint, permuted.
     pub first: F,

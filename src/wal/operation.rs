@@ -133,8 +133,8 @@ impl<F: Fingerprint> Payload<F> {
         self.bytes.len()
     }
 
-    /// Calls `visitor` with each operation, in order. Decodes the operations from the payload: this takes no more time than
-    /// copying each pushed operation would.
+    /// Calls `visitor` with each operation, in order. Decodes the operations from the payload, which costs no more than to
+    /// keep a copy of each.
     pub(crate) fn visit(&self, mut visitor: impl FnMut(Operation<'_, F>)) {
         let mut operations = OperationReader::new(&self.bytes, self.version);
         while let Ok(Some(operation)) = operations.next() {

@@ -261,9 +261,9 @@ fn wrong_sequence(found: u64) -> Damage {
     Damage::Field { name: "sequence", found, expected: "one more than that of the record before" }
 }
 
-/// Returns `damage` as an error if the unsound bytes at offset `at` had been synced. Otherwise a crash may have left
-/// them. A later record proves the sync: its sequence number is at least `min_sequence`, and its field for the durable
-/// length of the log is greater than `at`.
+/// Returns `damage` as an error if the unsound bytes at offset `at` had been synced. If not, a crash may have left
+/// them, and they are no error. The proof of a sync is a later record whose sequence number is at least
+/// `min_sequence`, and whose field for the durable length of the log is greater than `at`.
 fn refuse_if_synced(
     path: &Path,
     bytes: &[u8],

@@ -306,9 +306,9 @@ mod tests {
         }
     }
 
-    /// Asserts that a thread that arrived during another thread's sync waits until that other thread calls
-    /// `sync_to` again, and that both share the next sync. If a third thread calls `sync_to` without a delay, the
-    /// wait ends and the sync starts at once.
+    /// A thread arrives during another thread's sync. Asserts that it waits until the other thread calls `sync_to`
+    /// again, and that both then share the next sync. If a third thread calls `sync_to` without a delay, the wait ends
+    /// and the sync starts at once.
     #[test]
     fn who_is_not_alone_waits_for_the_others() {
         for third in [false, true] {

@@ -11,10 +11,10 @@ const COUNT_OFFSET: usize = 4;
 const WIDTH_OFFSET: usize = 6;
 /// Bit offset, in a block, of the fields that follow the first fingerprint.
 const FIELDS_BIT_OFFSET: usize = 128;
-/// Byte offset, in the header of a table, of the list of codeword lengths.
+/// Byte offset, in the header of a table, of the list of code word lengths.
 const CODE_LENGTHS_OFFSET: usize = 36 + 64;
-/// Four fingerprints with gaps of 16, 16 and 24. Each gap is coded as symbol 4, the position of its top bit, and the 4
-/// bits below the top bit.
+/// Four fingerprints with gaps of 16, 16 and 24. The code of each gap is the symbol 4 (the position of the gap's top
+/// bit), followed by the 4 bits below the top bit.
 const FINGERPRINTS: [u64; 4] = [0x10, 0x20, 0x30, 0x48];
 
 /// Returns a copy of the store `base`, in which `change` has changed the first block of the only table. All checksums

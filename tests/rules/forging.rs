@@ -271,7 +271,7 @@ pub(super) fn put_chunks(files: &mut StoreFiles, ending: &str, chunks: Vec<(Opti
     seal_file(&name, bytes);
 }
 
-/// A parsed table file.
+/// The parts of a table file. A test can change them and encode the file again.
 pub(super) struct ForgedTable {
     pub(super) header: Vec<u8>,
     pub(super) blocks: Vec<Vec<u8>>,

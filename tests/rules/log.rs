@@ -76,7 +76,7 @@ fn with_text(start: &[u8], texts: &[&[u8]]) -> Vec<u8> {
     bytes
 }
 
-/// A store whose only log is replaced with a forged log of two records. Variants of it break the rules for logs.
+/// A store whose only log is replaced with a forged log of two records. Tests change this log so that it breaks a rule.
 struct LogBase {
     files: StoreFiles,
     name: String,

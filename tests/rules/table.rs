@@ -1,5 +1,5 @@
 //! Forged stores that break the format's rules for tables. Most tables here have a Huffman code with one symbol, whose
-//! codeword is the bit 0. So a block of such a table is mostly zeros.
+//! code word is the bit 0. So a block of such a table is mostly zeros.
 
 use simstore::Codec;
 
@@ -8,8 +8,8 @@ use super::forging::{
 };
 use crate::support::seal::{StoreFiles, update_manifest};
 
-/// Four fingerprints with gaps of 16, 16 and 24. Each gap is coded as symbol 4, the position of its top bit, and the 4
-/// bits below the top bit.
+/// Four fingerprints with gaps of 16, 16 and 24. The code of each gap is the symbol 4 (the position of the gap's top
+/// bit), followed by the 4 bits below the top bit.
 const FINGERPRINTS: [u64; 4] = [0x10, 0x20, 0x30, 0x48];
 // Byte offsets in the header of a table.
 const FINGERPRINTS_OFFSET: usize = 28;
@@ -178,8 +178,8 @@ fn parts(page: &mut SpecPage) {
     page.add("block-checksum", "of the only block", "checksum of the block", wrong);
 }
 
-/// Adds forged stores that break the rules that only a full check of a store verifies. Rules of the coding of blocks are
-/// left out.
+/// Adds forged stores that break rules that only a full check of a store verifies. The rules of the coding of blocks are
+/// left out: `blocks.rs` tests them.
 fn checking(page: &mut SpecPage) {
     let base = one_table(Codec::Gap, Some(1), &FINGERPRINTS);
     let message = "the fingerprints of a block are not ascending";

@@ -46,9 +46,9 @@ impl BandSearch {
     /// Returns the search by `bands` bands that finds a pair of sets with a Jaccard similarity of `similarity` or more with a
     /// probability of `recall` or more.
     ///
-    /// `signature_distance` is so large that the signatures of such a pair differ in more bits with a probability of at most
-    /// (1 - `recall`) / 10. `band_distance` is the smallest with which the search reaches the recall. Returns `None` if no band
-    /// distance up to `max_distance` bits reaches it.
+    /// The returned `signature_distance` is exceeded by the signatures of such a pair with a probability of at most
+    /// (1 - `recall`) / 10. The returned `band_distance` is the smallest with which the search reaches the recall. Returns `None`
+    /// if no band distance up to `max_distance` bits reaches it.
     pub fn new(similarity: f64, recall: f64, bands: usize, max_distance: u32) -> Option<BandSearch> {
         let p = bit_difference_probability(similarity);
         let signature_distance = binomial_cdfs(SIGNATURE_BITS as u32, p)

@@ -11,7 +11,7 @@ pub(crate) type PrehashedSet = HashSet<u64, BuildHasherDefault<PrehashedHasher>>
 /// Removes repeated hashes from lists. The memory of its hash table is reused for the next list.
 #[derive(Default)]
 pub(crate) struct HashDeduplicator {
-    /// The distinct hashes of the current list other than 0, as a hash table with open addressing. 0 marks a free slot.
+    /// The distinct non-zero hashes of the current list, in a hash table with open addressing. 0 marks a free slot.
     table: Vec<u64>,
 }
 

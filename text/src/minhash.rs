@@ -173,7 +173,7 @@ fn fill_empty_positions(words: &[u64], first: &[u64; SIGNATURE_BITS], minima: &m
     }
 }
 
-/// Smallest number of positions whose minima are computed together.
+/// Number of positions whose minima are computed together if fewer than [`LANES_BEST`] are left.
 const LANES_MIN: usize = 16;
 /// Preferred number of positions whose minima are computed together. They fill four registers of 512 bits.
 const LANES_BEST: usize = 64;
@@ -259,7 +259,7 @@ impl Signature {
         Signature::from_words(&words_from_members(features))
     }
 
-    /// Like [`Signature::new`], but overwrites each feature with its word (hash), so that no memory is allocated.
+    /// Like [`Signature::new`], but allocates no memory. For that, it overwrites each feature with the feature's hash.
     fn from_features(features: &mut [u64]) -> Option<Signature> {
         features.iter_mut().for_each(|feature| *feature = word_from_member(*feature));
         Signature::from_words(features)

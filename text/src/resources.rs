@@ -12,9 +12,9 @@ use simstore::Error;
 /// The name contains the checksums of the files, so that files with other contents are refused.
 #[derive(Clone, Debug, Default)]
 pub struct Resources {
-    /// Words for jieba in addition to its own dictionary. Each line is `word`, `word frequency` or `word frequency tag`, as in
-    /// jieba's user dictionaries. A word without a frequency gets a frequency high enough that jieba does not split the word. Tags
-    /// are ignored.
+    /// Words for jieba in addition to its own dictionary. Each line is `word`, `word frequency`, `word tag` or
+    /// `word frequency tag`, as in jieba's user dictionaries. A word without a frequency gets a frequency high enough that jieba
+    /// does not split the word. Tags are ignored.
     pub dictionary: Option<Resource>,
     /// Inverse document frequencies from 0 to 255. Each line is `feature<TAB>idf`, as [`IdfRow`](crate::IdfRow) writes it, or
     /// `word idf`, as in jieba's tables.

@@ -65,8 +65,8 @@ pub(crate) struct WeightedSums<F> {
     ones: [u64; 128],
     /// Total weight of all features.
     total: u64,
-    /// For each bit, the number of features of weight 1 whose hash has the bit set and that `ones` does not include yet. Each `u64`
-    /// contains eight one-byte counters.
+    /// Counters of the latest features of weight 1, which are not yet added to `ones`: for each bit, the number of these features
+    /// whose hash has the bit set. Each `u64` contains eight one-byte counters.
     counts: [u64; 16],
     /// Number of features in `counts`. It stays below 255, so that no counter overflows.
     counted: u32,

@@ -36,8 +36,8 @@ fn find_near_popcnt(fingerprints: &[u64], query: u64, distance: u32, positions: 
     find_near_portable(fingerprints, query, distance, positions);
 }
 
-/// Portable version of [`find_near`]. The versions for processor features inline it, so it is compiled for these
-/// features too.
+/// Portable version of [`find_near`]. The functions that are compiled for special processor features inline it, so its code
+/// uses these features too.
 #[inline(always)]
 fn find_near_portable(fingerprints: &[u64], query: u64, distance: u32, positions: &mut Vec<usize>) {
     let distance = u64::from(distance);

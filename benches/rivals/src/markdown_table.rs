@@ -5,7 +5,7 @@ pub(crate) fn header(columns: &[&str]) -> String {
     format!("| {} |\n|{}", columns.join(" | "), "---|".repeat(columns.len()))
 }
 
-/// Formats a row.
+/// Formats a row from its cells.
 pub(crate) fn row(cells: &[String]) -> String {
     format!("| {} |", cells.join(" | "))
 }

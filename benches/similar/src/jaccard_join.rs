@@ -56,8 +56,10 @@ pub(crate) fn similar_pairs(sets: &[Vec<u64>], least: f64) -> Vec<JaccardPair> {
 }
 
 /// Builds a posting list for each element. `by_size` has the indexes of all sets in order of set size. A posting list has
-/// the sets that contain the element, as ascending positions in `by_size`. Returns the posting lists. Also returns, for
-/// each set, the indexes of the posting lists of its elements, without elements that no other set has.
+/// the sets that contain the element, as ascending positions in `by_size`.
+///
+/// Returns two vectors. The first has the posting lists. The second has a vector for each set: the indexes of the posting
+/// lists of the elements that the set shares with other sets.
 fn build_postings(sets: &[Vec<u64>], by_size: &[u32]) -> (Vec<Vec<u32>>, Vec<Vec<u32>>) {
     let mut list_numbers: HashMap<u64, u32> = HashMap::new();
     let mut lists: Vec<Vec<u32>> = Vec::new();

@@ -6,7 +6,7 @@ use crate::random::random;
 
 /// Maximum number of fingerprints in a slice, one of the equal parts of the range of all 64-bit values.
 const SLICE_FINGERPRINTS: u64 = 1 << 16;
-/// Number of slices in one batch. While one batch is written, the next batch is generated.
+/// Number of slices of the fingerprints in one batch. While one batch is written, the next batch is generated.
 const BATCH_SLICES: u64 = 32;
 
 /// Distinct random 64-bit fingerprints. The same seed gives the same fingerprints.

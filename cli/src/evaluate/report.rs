@@ -164,7 +164,7 @@ fn counts_line(evaluation: &Evaluation, curve: &ProfileCurve) -> String {
     text
 }
 
-/// Returns a sentence with the number of documents in the corpus for which precision, F1 and false pairs are predicted.
+/// Returns a sentence that says for how many documents precision, F1 and false pairs are predicted.
 fn corpus_line(evaluation: &Evaluation) -> String {
     format!(
         "Precision, F1 and false pairs are predicted for a corpus of {}, each with one labelled partner.",

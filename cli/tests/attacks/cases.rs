@@ -1,4 +1,4 @@
-//! The commands to disturb, and their generated inputs.
+//! The commands that the tests kill or disturb in another way, and their generated inputs.
 
 use std::fmt::Write;
 use std::fs;

@@ -34,7 +34,7 @@ struct OpenFile {
     checkpoint: ReadCheckpoint,
 }
 
-/// Adds new documents to a store in batches, and skips documents that an earlier call has read.
+/// Adds new documents to a store in batches, and skips documents that an earlier job has already read from the same file.
 pub(super) struct DocumentAdder<'a, F: Fingerprint, L> {
     store: &'a Store<F>,
     options: &'a AddOptions,
@@ -130,7 +130,7 @@ impl<'a, F: Fingerprint, L: DuplicateObserver<F>> DocumentAdder<'a, F, L> {
         if is_full { self.write() } else { Ok(()) }
     }
 
-    /// Returns true if no earlier call has read the document. Adds the document to the checkpoint of its file.
+    /// Returns true if no earlier job has read the document. Adds the document to the checkpoint of its file.
     fn is_new(&mut self, item: &Item<F>) -> Result<bool> {
         let Some(index) = self.sources.index_of(&item.path) else { return Ok(true) };
         if self.open_file.as_ref().is_none_or(|file| file.index != index) {
@@ -153,8 +153,8 @@ impl<'a, F: Fingerprint, L: DuplicateObserver<F>> DocumentAdder<'a, F, L> {
         Ok(true)
     }
 
-    /// Finishes the current file after its last document: checks that the file has not lost documents, and keeps its
-    /// checkpoint.
+    /// Finishes the current file after its last document. Checks that the file still has the documents that an earlier job has
+    /// read, and adds its checkpoint to `checkpoints`, which are written later.
     fn finish_file(&mut self) -> Result<()> {
         let Some(OpenFile { index, checkpoint }) = self.open_file.take() else { return Ok(()) };
         let source = &self.sources.to_read[index];
@@ -244,7 +244,7 @@ impl<'a, F: Fingerprint, L: DuplicateObserver<F>> DocumentAdder<'a, F, L> {
         if self.batch.bytes() >= BATCH_BYTES { self.write() } else { Ok(()) }
     }
 
-    /// Returns the numeric id of a document in the store, and its name if it has one.
+    /// Returns the numeric id under which a new document will be stored, and the name of the document if it has one.
     fn identify(&mut self, item: &Item<F>) -> Result<(u64, Option<String>)> {
         let id = match self.next_id {
             _ if item.has_id => item.id.clone(),
@@ -324,15 +324,15 @@ impl<'a, F: Fingerprint, L: DuplicateObserver<F>> DocumentAdder<'a, F, L> {
         Ok(())
     }
 
-    /// Whether an earlier call may have stored the documents that are read now: the current file has changed, or is read
-    /// again.
+    /// Whether documents of the current file may already be in the store: if the file has changed since an earlier job read it,
+    /// or if all files are read again.
     fn may_be_stored(&self) -> bool {
         let has_changed = |file: &OpenFile| self.sources.to_read[file.index].has_changed;
         self.options.reread || self.open_file.as_ref().is_some_and(has_changed)
     }
 
-    /// Adds the checkpoints of files to the batch. First flushes the duplicate observer, because once the checkpoints are
-    /// written, no later call reports the same duplicates again.
+    /// Adds the checkpoints of files to the batch. First flushes the duplicate observer, because later jobs skip the documents
+    /// before a checkpoint, and do not report them as duplicates again.
     fn record_checkpoints(&mut self) -> Result<()> {
         self.duplicate_observer.flush()?;
         for (key, checkpoint) in std::mem::take(&mut self.checkpoints) {

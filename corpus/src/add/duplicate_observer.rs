@@ -6,8 +6,8 @@ use simstore_text::SimilarDocument;
 
 /// Receives the documents that are not stored because a similar document is already stored. `()` ignores them.
 pub trait DuplicateObserver<F: Fingerprint> {
-    /// Called for a document that is not stored. `earlier` has the stored fingerprints within the distance of `store`, nearest
-    /// first.
+    /// Called for a document that is not stored, because near fingerprints are already stored. `earlier` has the stored
+    /// fingerprints within the distance of `store`, nearest first.
     ///
     /// # Errors
     /// Any error ends the job, and the document does not count as read.
@@ -23,8 +23,8 @@ pub trait DuplicateObserver<F: Fingerprint> {
         Ok(())
     }
 
-    /// Writes out all reports received so far. Called before the reported documents are recorded as read, because no later
-    /// call reports them again.
+    /// Writes out all reports received so far. Called before the reported documents are recorded as read. Later jobs skip the
+    /// recorded documents, so they are not reported again.
     ///
     /// # Errors
     /// Any error ends the job, and the documents do not count as read.

@@ -58,7 +58,7 @@ pub use self::same_id::SameIdPolicy;
 ///
 /// # Errors
 /// Errors of [`Inputs::visit`], of the store, and of the duplicate observer. Documents read before an error, or before the
-/// observer cancelled the job, are stored and recorded as read. Another call continues after them.
+/// observer cancelled the job, are stored and recorded as read. The next call for the same files continues after them.
 pub fn add<F: Fingerprint>(
     store: &Store<F>,
     inputs: &Inputs,

@@ -24,7 +24,8 @@ impl<F: Fingerprint> NameCache<F> {
         NameCache { store, names: HashMap::new(), count: 0 }
     }
 
-    /// Adds the name of a document. Returns true if a document with this name and fingerprint is in the store or in the cache.
+    /// Adds the name of a document to the cache. Returns true if a document with this name and fingerprint was already in the
+    /// store or in the cache.
     pub(super) fn insert(&mut self, fingerprint: F, name: &str) -> Result<bool> {
         if !self.names.contains_key(&fingerprint) {
             let mut names = HashSet::new();

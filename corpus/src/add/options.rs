@@ -27,7 +27,7 @@ pub struct AddOptions {
 /// Result of adding documents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AddResult {
-    /// Counts of all documents in the inputs, including those read by earlier calls.
+    /// Counts of all documents in the inputs, including those that earlier calls of [`add`](crate::add::add) have read.
     pub counts: InputCounts,
     /// Number of documents that this call stored.
     pub added: u64,

@@ -2,7 +2,7 @@
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Position in a file: describes the documents from the start of the file to this position.
+/// Position in a file, with the number and the checksum of the documents before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ReadPosition {
     /// Number of documents before the position.

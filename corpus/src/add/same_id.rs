@@ -48,12 +48,12 @@ impl<F: Fingerprint> StoredPairs<F> {
         self.0.entry(id.clone()).or_default().push((fingerprint, number));
     }
 
-    /// Number of pairs stored under an id.
+    /// Returns how many pairs of fingerprint and numeric id are stored for a document id.
     pub(super) fn len(&self, id: &DocumentId) -> usize {
         self.0.get(id).map_or(0, Vec::len)
     }
 
-    /// Returns those pairs stored under an id that have another fingerprint than `fingerprint`.
+    /// Returns the pairs of fingerprint and numeric id that are stored for a document id, without pairs of `fingerprint`.
     pub(super) fn with_other_fingerprint(&self, id: &DocumentId, fingerprint: Option<F>) -> Vec<(F, u64)> {
         let pairs = self.0.get(id).into_iter().flatten();
         pairs.filter(|&&(stored, _)| Some(stored) != fingerprint).copied().collect()

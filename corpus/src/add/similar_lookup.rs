@@ -97,7 +97,7 @@ impl SimilarLookup {
         Ok(None)
     }
 
-    /// Adds a pending document, which will be written with the batch.
+    /// Adds a new document to the pending documents, which are not in the store until the next batch is written.
     pub(super) fn insert(&mut self, encoded: &EncodedDocument, id: u64, name: Option<&str>) {
         self.pending.insert(self.key(id, name, encoded.signature()), *encoded.signature());
         if let (Some(names), Some(name)) = (&mut self.names, name) {

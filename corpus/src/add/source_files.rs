@@ -1,4 +1,4 @@
-//! Files that documents are added from, and how far earlier calls have read them.
+//! Files that documents are added from, and how far earlier jobs have read them.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -27,9 +27,9 @@ pub(super) struct SourceFile {
     /// Key of the store's metadata that records how far the file has been read. `None` for a source that can be read only
     /// once, such as a pipe.
     pub(super) key: Option<String>,
-    /// End of the unchanged documents that were read by an earlier call. They are not added again.
+    /// End of the unchanged documents that an earlier job has read. They are not added again.
     pub(super) start: ReadPosition,
-    /// Whether documents that were read by an earlier call have changed since.
+    /// Whether documents in the file have changed since an earlier job read them.
     pub(super) has_changed: bool,
 }
 
@@ -42,13 +42,13 @@ pub(super) struct SourceFiles {
     indices: HashMap<PathBuf, usize>,
     /// Number of documents in the files without new documents, which are not in `to_read`.
     pub(super) read_before: u64,
-    /// Number of files whose documents have changed since an earlier call.
+    /// Number of files in which documents have changed since an earlier job read them.
     pub(super) changed: u64,
     /// Counts of files skipped while listing the inputs.
     pub(super) listed: InputCounts,
 }
 
-/// Compares the current documents of a file with the documents that an earlier call has read from it.
+/// Compares the current documents of a file with the documents that an earlier job has read from it.
 struct FileComparison<'a> {
     before: &'a ReadCheckpoint,
     now: ReadCheckpoint,
@@ -59,8 +59,8 @@ struct FileComparison<'a> {
 }
 
 impl FileComparison<'_> {
-    /// Compares the next document, given by its line and its checksum; `None` if the record is malformed. Returns
-    /// [`ControlFlow::Break`] if the document follows all documents that the earlier call has read.
+    /// Takes the next record of the file: the line and the checksum of a document, or `None` for a malformed record. Returns
+    /// [`ControlFlow::Break`] if the document follows all documents that the earlier job has read.
     fn take(&mut self, document: Option<(u64, u64)>) -> ControlFlow<()> {
         // A malformed document is reported when the file is read again.
         let Some((line, checksum)) = document else {
@@ -80,7 +80,7 @@ impl FileComparison<'_> {
 }
 
 impl SourceFile {
-    /// Compares the file with the checkpoint of an earlier call, and sets `start` and `has_changed`. Also returns the
+    /// Compares the file with the checkpoint of an earlier job, and sets `start` and `has_changed`. Also returns the
     /// number of documents in the file, or `None` if the file may have new documents.
     fn compare<F: Fingerprint>(
         mut self,
@@ -221,8 +221,8 @@ impl SourceFiles {
         report_read_diagnostics(listed, observer);
     }
 
-    /// Returns the line of the last document in the file that is skipped because an earlier call has read it; 0 if no document
-    /// is skipped. `None` for a member of an archive.
+    /// Returns the line of the last skipped document in a file. Documents are skipped if an earlier job has read them. Returns
+    /// 0 if no document is skipped, and `None` for a member of an archive.
     pub(super) fn start_line(&self, path: &Path) -> Option<u64> {
         self.indices.get(path).map(|&place| self.to_read[place].start.line)
     }

@@ -1,4 +1,4 @@
-//! Result of an evaluation.
+//! Result of an evaluation of text profiles on labelled pairs.
 
 use serde::{Deserialize, Serialize};
 

@@ -67,8 +67,8 @@ pub struct EvaluateOptions {
     /// Minimum Jaccard similarity at which two unrelated texts (a *random pair*) count as [alike](self), so that finding the
     /// pair is not an error. From 0 to 1.
     pub alike_from: f64,
-    /// Thresholds of Jaccard similarity to evaluate too: recall and precision of comparing texts instead of fingerprints. No
-    /// threshold may be below `alike_from`.
+    /// Thresholds of Jaccard similarity. For each threshold, the evaluation also computes the recall and precision of a search
+    /// that compares texts instead of fingerprints. No threshold may be below `alike_from`.
     pub similar: Vec<f64>,
     /// Whether malformed pairs are skipped, reported to the observer and counted. Otherwise the first malformed pair ends the
     /// evaluation with its error.

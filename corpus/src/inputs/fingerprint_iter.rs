@@ -96,8 +96,8 @@ impl<F: Fingerprint> FingerprintIter<F> {
         self.input.as_ref().map(|(path, input, _)| (path, input.line()))
     }
 
-    /// Returns the next block of fingerprints in memory, the position of the first one, and the path that messages name.
-    /// `None` if no fingerprints in memory remain, or if the fingerprints have ids of their own.
+    /// Returns the next block of fingerprints in memory, with the position of the first one, and with the path that messages
+    /// name. `None` after the last fingerprint in memory. Also `None` if the fingerprints have ids, which a block cannot hold.
     pub(crate) fn next_memory_block(&mut self) -> Result<Option<MemoryBlock<'_, F>>> {
         let Some(in_memory) = &self.in_memory else { return Ok(None) };
         let (in_memory, position) = (in_memory.get::<F>()?, self.position as usize);

@@ -44,7 +44,7 @@ pub struct FingerprintedDocuments<F> {
     with_texts: bool,
     hasher: Option<MinHasher>,
     filter: DocumentFilter,
-    /// Position of the next record to parse, the first in `read`, among the records of all inputs, from 0.
+    /// Position of the first record in `read`, which is parsed next, among the records of all inputs. Counted from 0.
     ordinal: u64,
     /// Records of the batch that was read last and is not parsed yet.
     read: Vec<Result<Record>>,
@@ -98,7 +98,8 @@ impl<F> FingerprintedDocuments<F> {
         FingerprintedDocuments { filter: DocumentFilter(Some(Arc::new(is_wanted))), ..self }
     }
 
-    /// Counters of the bytes read and of skipped files. Reading is up to two batches ahead of the returned documents.
+    /// Counters of the bytes read and of skipped files. They are ahead of the returned documents by up to two batches, which
+    /// are read in advance.
     pub fn progress(&self) -> Arc<ReadProgress> {
         self.records.progress()
     }

@@ -125,7 +125,7 @@ pub struct InputCounts {
     pub text_bytes: u64,
     /// Number of skipped paths whose file or folder is read under another path: links, hard links, and repeated paths.
     pub duplicate_paths: u64,
-    /// Number of other skipped files, links, pipes and devices.
+    /// Number of files, links, pipes and devices that were skipped, without those that `malformed` and `duplicate_paths` count.
     pub skipped_files: u64,
 }
 

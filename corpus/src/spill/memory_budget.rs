@@ -12,9 +12,9 @@ const RESERVED_DIVISOR_OF_LIMIT: u64 = 4;
 /// Divisor of the available memory, if there is no explicit limit. The quotient is the reserved share of the available memory:
 /// memory for the program and for reading.
 const RESERVED_DIVISOR_OF_MACHINE: u64 = 8;
-/// Maximum of the reserved share of an explicit limit, in bytes.
+/// Maximum share of an explicit memory limit that is reserved for the program and for reading, in bytes.
 const MAX_RESERVED_OF_LIMIT_BYTES: u64 = 128 << 20;
-/// Maximum of the reserved share of the available memory, in bytes.
+/// Maximum share of the available memory that is reserved for the program and for reading, in bytes.
 const MAX_RESERVED_OF_MACHINE_BYTES: u64 = 1 << 30;
 
 /// Smallest valid memory limit, in bytes: the size of the buffer that reads a file of rows. A smaller limit would be slow,
@@ -36,7 +36,7 @@ pub fn check_memory(memory: Option<u64>) -> Result<()> {
 pub struct MemoryBudget {
     /// Memory for documents, in bytes: `total` without the share that is reserved for the program and for reading.
     pub bytes: u64,
-    /// Explicit limit, or available memory of the machine, in bytes. `u64::MAX` if it is unknown.
+    /// Explicit limit, or else the available memory of the machine, in bytes. `u64::MAX` if this memory is unknown.
     pub total: u64,
     /// Whether `total` is an explicit limit.
     pub is_explicit: bool,

@@ -32,7 +32,7 @@ pub(crate) struct StageCheckpoints<'a> {
 /// different files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StageHeader {
-    /// Format version of the stage file.
+    /// Format version of the stage file, with the key `stage`.
     stage: u32,
     /// Name of the stage on disk: `near`, `candidates` or `leaders` (representatives).
     name: String,
@@ -107,7 +107,8 @@ impl StageCheckpoints<'_> {
 pub(crate) enum StageReadError {
     /// The file is damaged, or its content is impossible. The stage is computed again.
     Invalid(String),
-    /// Any other error, for example that rows could not be written to a temporary file. It ends the run.
+    /// Error that is not due to the content of the file, for example that rows could not be written to a temporary
+    /// file. It ends the run.
     Failed(Error),
 }
 

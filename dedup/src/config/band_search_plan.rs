@@ -28,8 +28,8 @@ const EXTRA_SECONDS_MAX: f64 = 0.25;
 const EXTRA_SECONDS_PER_DOCUMENT: f64 = 0.25e-6;
 
 /// Returns the cheapest plan that finds a pair of this similarity with a probability of at least `recall`, among
-/// `documents` documents. If another plan misses only 20% or 40% as many pairs and costs little more, returns this
-/// other plan.
+/// `documents` documents. If a plan with a higher recall, which misses only 20% or else 40% of the pairs that
+/// `recall` allows to miss, costs little more, returns this plan instead.
 ///
 /// # Errors
 /// [`BadArgument`](simstore::Error::BadArgument) if no plan has this recall.

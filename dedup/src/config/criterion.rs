@@ -30,8 +30,8 @@ pub struct SimilarityConfig {
     /// similarity of the store. A low similarity does not allow a high recall: the default recall needs a
     /// similarity of at least 0.43.
     pub min_similarity: Option<f64>,
-    /// Least probability of finding a pair whose similarity is exactly the minimum; 0.95 by default. More
-    /// similar pairs are found with a higher probability.
+    /// Least probability of finding a pair whose similarity is exactly the minimum; 0.95 by default. Pairs with a
+    /// higher similarity are found with a higher probability.
     pub recall: Option<f64>,
     /// Name of the [`Profile`] that turns texts into features. The default is
     /// [shingles](simstore_text::Profile::shingles), or for files of source code,

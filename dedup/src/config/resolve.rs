@@ -521,8 +521,8 @@ impl DedupConfig {
         }))
     }
 
-    /// Returns the profile of fingerprints: the requested profile, else the profile of the stores, else the
-    /// default profile. Stores of fingerprints without a profile allow any profile.
+    /// Returns the profile that turns texts into fingerprints: the requested profile, else the profile of the
+    /// stores, else the default profile. If the stores have no profile, any profile is allowed.
     fn fingerprint_profile(&self, references: &ReferenceStores) -> Result<Profile> {
         let named = self.comparison.distance_config().and_then(|distance| distance.profile.as_deref());
         resolve_profile(named, &self.resources, references.profile.as_deref())

@@ -9,7 +9,8 @@ use crate::checkpoint::parts::work_shard::{PartCounts, WorkShard};
 use crate::config::{DedupConfig, ResumeConfig};
 
 /// Reads one shard of the inputs, and writes its part files to the folder of [`DedupConfig::resume`]. When the
-/// part files of all shards are in one folder, a [`run`](crate::run()) with this folder combines them.
+/// part files of all shards are in one folder, a [`run`](crate::run()) with this folder combines them. A part file
+/// is listed in `unfinished` until it is complete.
 ///
 /// # Errors
 /// The errors of [`run`](crate::run()).

@@ -17,11 +17,11 @@ use crate::pipeline::representatives::star_pairs;
 /// 1. A [`min_hasher`](SimilarSearch::min_hasher) computes the signature of each text. Texts with equal
 ///    [digests](simstore_text::Signature::digest) have the same feature set. From here on, all documents with
 ///    such texts count as one unique document.
-/// 2. [`choose`](SimilarSearch::choose) chooses how many bands of the signatures are joined, and within which
-///    distance. The choice depends on the number of unique documents. Each band is joined separately: a join
-///    finds all pairs of unique documents whose values of this band are within the distance.
-/// 3. [`candidate`](SimilarSearch::candidate) selects pairs of unique documents among the results of these
-///    joins, each pair once.
+/// 2. [`choose`](SimilarSearch::choose) chooses the number of bands to search and a distance, which depend on the
+///    number of unique documents. Then the program joins the documents by each of these bands: it finds all pairs
+///    of unique documents whose values of the band are within the distance.
+/// 3. [`candidate`](SimilarSearch::candidate) selects the candidate pairs among the results of these joins, each
+///    pair once.
 /// 4. [`similarity`](SimilarSearch::similarity) verifies a candidate.
 /// 5. [`ComponentStars`] assigns representatives from all similar pairs of a component.
 ///
@@ -58,9 +58,9 @@ impl SimilarSearch {
         MinHasher::new(profile)
     }
 
-    /// Chooses how many bands of the signatures are joined, and within which distance, so that the search among
-    /// `distinct` unique documents takes the least work. `recall` is the least probability of finding a pair whose
-    /// similarity is exactly the minimum.
+    /// Chooses the number of bands to search, and the maximum distances within a band and a signature, so that the
+    /// search among `distinct` unique documents takes the least work. The search finds a pair whose similarity is
+    /// exactly the minimum with a probability of at least `recall`.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if no distance reaches the recall, or `recall` is not between 0 and 1.
@@ -69,12 +69,13 @@ impl SimilarSearch {
         Ok(band_search_plan::plan_band_search(self.min_similarity, recall, distinct)?.search)
     }
 
-    /// Returns the digests of `a` and `b`, the smaller one first, if the two documents may be similar and no other
-    /// band returns this pair; else `None`. Call this for all pairs that the join of each `band` finds. Then each
-    /// candidate pair is returned exactly once, even if the joins of several bands find it.
+    /// Returns the digests of `a` and `b`, the smaller one first, if the two documents are a candidate pair; else
+    /// `None`. Call this for all pairs of documents whose values of `band` are within the distance
+    /// [`band_distance`](BandSearch::band_distance), for each band of the search. Then each candidate pair is
+    /// returned exactly once, even if its values of several bands are near.
     ///
-    /// A join must give a pair with equal values of the band twice, as `(a, b)` and as `(b, a)`. It must give
-    /// every other pair once.
+    /// Call this twice for a pair with equal values of the band, with `(a, b)` and with `(b, a)`; call it once for
+    /// every other pair.
     pub fn candidate(
         &self,
         search: &BandSearch,

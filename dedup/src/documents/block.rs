@@ -20,7 +20,7 @@ pub(crate) struct DocumentBlock {
     /// Rows of the documents without text, ascending.
     pub(crate) empty: Vec<usize>,
     pub(crate) ids: IdTable,
-    /// Sort key of each document for the keep rule; `None` if the rule needs no sort keys, as
+    /// Sort key of each document for the keep rule; `None` for a rule that needs no sort keys, such as
     /// [`KeepRule::First`](crate::KeepRule::First).
     pub(crate) keys: Option<StringColumn<Vec<u8>>>,
     /// Low 32 bits of the checksum of each document; `None` if checksums are not needed.
@@ -56,7 +56,7 @@ impl DocumentBlock {
     }
 
     /// Appends consecutive fingerprints of a file. The first one has the input position `position`, which is also
-    /// its id, and is in line `line` of the file. Position and line count up by one for each further fingerprint.
+    /// its id, and is in line `line` of the file. Each further fingerprint has the next position and the next line.
     pub(crate) fn push_block<F: Fingerprint>(
         &mut self,
         fingerprints: &[F],

@@ -104,8 +104,8 @@ mod tests {
         a.float.total_cmp(&b.float).then(a.integer.cmp(&b.integer))
     }
 
-    /// Compares two moments by a plain rule, ascending: missing values first, then numbers by value, then texts
-    /// bytewise.
+    /// Compares two field values as dates or times, ascending, to check the sort keys: values that are no dates or
+    /// times first, then numbers by value, then other texts bytewise.
     fn compare_moments(a: &str, b: &str) -> Ordering {
         let rank = |text: &str, number: &Option<FieldNumber>| match number {
             _ if !is_moment(text) => 0,
@@ -121,8 +121,8 @@ mod tests {
         })
     }
 
-    /// Compares two numbers by preference, by a plain rule: the smallest first if `is_smallest`, else the largest
-    /// first. Texts that are no numbers come last.
+    /// Compares two field values as numbers, to check the sort keys: the smallest first if `is_smallest`, else the
+    /// largest first. Texts that are no numbers come last.
     fn compare_numbers(a: &str, b: &str, is_smallest: bool) -> Ordering {
         match (FieldNumber::parse(a), FieldNumber::parse(b)) {
             (Some(x), Some(y)) if is_smallest => compare(&x, &y),

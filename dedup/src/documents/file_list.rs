@@ -9,7 +9,7 @@ use simstore::{Error, Result};
 use simstore_corpus::Inputs;
 use simstore_io::DocumentFormat;
 
-/// Input files of documents, in input order, with their states at the start of the run.
+/// Input files of documents, in input order, with their sizes and times at the start of the run.
 #[derive(Debug)]
 pub(crate) struct FileList {
     files: Vec<ListedFile>,

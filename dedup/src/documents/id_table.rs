@@ -48,8 +48,8 @@ impl NumberRuns {
         first.wrapping_add(at as u64 - from)
     }
 
-    /// Sets the number in row `at`, which must come after all rows set so far. The rows in between continue the
-    /// last run.
+    /// Sets the number in row `at`, which must come after all rows set so far. From the last row set up to this one,
+    /// the numbers count up by one.
     fn push(&mut self, at: usize, number: u64) {
         let next = self.0.last().map(|&(from, first)| first.wrapping_add(at as u64 - from));
         if next != Some(number) {

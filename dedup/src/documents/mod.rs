@@ -131,7 +131,7 @@ impl Corpus {
     }
 
     /// Appends consecutive fingerprints of a file. The first one has the input position `position`, which is also
-    /// its id, and is in line `line` of the file. Position and line count up by one for each further fingerprint.
+    /// its id, and is in line `line` of the file. Each further fingerprint has the next position and the next line.
     pub(crate) fn push_block<F: Fingerprint>(
         &mut self,
         fingerprints: &[F],

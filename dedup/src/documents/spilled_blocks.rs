@@ -52,7 +52,7 @@ impl SpilledBlockWriter {
         })
     }
 
-    /// Appends a block to the files.
+    /// Appends a block to the temporary files.
     pub(crate) fn push(&mut self, block: &DocumentBlock) -> Result<()> {
         each_width!(&block.fingerprints, all => self.fingerprints.push_all(all))?;
         let first = self.index.documents;

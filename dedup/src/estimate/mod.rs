@@ -39,8 +39,8 @@ const ID_MEMORY_BYTES: f64 = 12.0;
 /// Space in temporary files per fingerprint, as a multiple of the size of the fingerprint, if documents spill to
 /// disk. A fingerprint is written once with the corpus, and twice for the search for near pairs.
 const FINGERPRINT_DISK_FACTOR: f64 = 3.0;
-/// Space in temporary files for a MinHash signature and the checksum of its document, in bytes. The signature is
-/// written once with the corpus, and the bands of the signature once more for the search for near bands.
+/// Space in temporary files for a MinHash signature and the checksum of its document, in bytes. A signature is
+/// written twice: when its document is read, and before the search for pairs of documents with similar bands.
 const JOINED_SIGNATURE_DISK_BYTES: f64 = 160.0;
 /// Size in bytes that a document takes in a part file. Part files keep the fingerprints of documents, so that an
 /// interrupted run can [resume](DedupConfig::resume).

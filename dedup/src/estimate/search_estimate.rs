@@ -60,12 +60,12 @@ pub struct SearchEstimate {
     /// Number of bands in a signature.
     #[serde(rename = "sketches")]
     pub bands: usize,
-    /// Number of bands that are searched for near values. They are the first bands of each signature.
+    /// Number of bands that the search compares. They are the first bands of each signature.
     pub joined: usize,
-    /// Maximum Hamming distance of near bands, in bits. In a candidate, at least one of the first `joined` bands
+    /// Maximum Hamming distance of near bands, in bits. In a candidate pair, at least one of the first `joined` bands
     /// is near.
     pub distance: u32,
-    /// Maximum Hamming distance of the whole signatures of a candidate, in bits.
+    /// Maximum Hamming distance of the whole signatures of a candidate pair, in bits.
     pub total: u32,
     /// Expected number of pairs of unrelated documents whose whole signatures are compared, because one of their
     /// first [`joined`](Self::joined) bands differs, by chance, in at most [`distance`](Self::distance) bits.

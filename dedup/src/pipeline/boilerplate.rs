@@ -11,11 +11,11 @@ use crate::pipeline::verify::Verifier;
 use crate::rows::{AssignmentRow, SignatureRow};
 use simstore_corpus::spill::Rows;
 
-/// Maximum number of documents in the sample whose common features are the boilerplate. Also the maximum number of
-/// duplicates that are examined for boilerplate.
+/// Maximum number of documents in the sample that determines the boilerplate (the features that most sampled documents
+/// have). Also the maximum number of duplicates that are examined for boilerplate.
 const SAMPLE_SIZE: usize = 64;
-/// Least number of documents in the sample whose common features are the boilerplate. With fewer documents,
-/// boilerplate is not determined.
+/// Least number of documents in the sample that determines the boilerplate (the features that most sampled documents
+/// have). With fewer documents, boilerplate is not determined.
 const MIN_DOCUMENTS: usize = 20;
 /// Least number of duplicates in a run. With fewer, no duplicates are examined for boilerplate.
 const MIN_DUPLICATES: usize = 5;

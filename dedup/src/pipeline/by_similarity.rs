@@ -62,8 +62,8 @@ pub(crate) struct SimilarityStages<'a> {
     /// Unique documents that are similar to a stored document. They represent no other documents, and no input
     /// document represents them. But a list of all similar pairs includes pairs with these documents.
     pub(crate) excluded: &'a AtomicBitSet,
-    /// Number of unique documents, which determines how many bands of the signatures are searched for near values.
-    /// A dry run searches only a sample, but sets the number of documents in the whole corpus.
+    /// Number of unique documents. It determines how many bands of the signatures are compared. A dry run searches
+    /// only a sample, but sets this field to the number of documents in the whole corpus.
     pub(crate) count: usize,
     pub(crate) source: FeatureSource<'a>,
     /// Folder that keeps the results of stages for `--resume`; `None` without that option.

@@ -29,7 +29,8 @@ use crate::workspace::Workspace;
 use simstore_corpus::Stage;
 use simstore_corpus::spill::{Rows, Sorter, SpillWriter};
 
-/// Least number of near pairs per document in a [dense group](crate::pipeline::dense_groups).
+/// Number of near pairs per document from which a group of documents counts as
+/// [dense](crate::pipeline::dense_groups).
 const DENSE_PAIRS_PER_MEMBER: usize = 64;
 /// Maximum number of candidates of a unique document. A document with more candidates counts as part of a [dense
 /// group](crate::pipeline::dense_groups), which is searched in another way.
@@ -145,9 +146,10 @@ impl BandJoin<'_> {
         Ok(())
     }
 
-    /// Returns rows (value of band number `band`, unique document) for the unique documents in `bests`. Without
-    /// `part`, all rows are together in memory. Otherwise they are divided into several files. There are several
-    /// ways to divide them (*tables*); `part` has the number of the table to use.
+    /// Returns rows (value of band number `band`, unique document). `bests` has pairs (most preferred document, unique
+    /// document); the band is taken from the signature of the preferred document. If `part` is `None`, all rows are
+    /// together in memory. Otherwise they are divided into files. [`JoinParts`] knows several ways to divide them,
+    /// called *tables*; `part` has the number of the table to use.
     fn parts(
         &self,
         bests: &Rows<(u32, u32)>,

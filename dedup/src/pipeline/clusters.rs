@@ -1,5 +1,5 @@
-//! Forms clusters: a representative with its near-duplicates, a group of exact duplicates, or a stored document
-//! with the input documents near it.
+//! Forms clusters. A cluster is a representative with its near-duplicates, a group of exact duplicates, or a stored
+//! document with the input documents near it.
 
 use bitvec::vec::BitVec;
 use simstore::Result;

@@ -1,5 +1,6 @@
-//! Similar pairs within dense groups: all pairs, pairs with representatives, or the most similar other member
-//! of each member. In a *dense group*, each document (*member*) is near many others.
+//! Finds similar pairs within dense groups. In a *dense group*, each document (*member*) is near many others. One
+//! search finds all pairs, one finds pairs of a document and a representative, and one finds, for each member, the
+//! most similar other member.
 
 use rayon::prelude::*;
 use simstore::Result;

@@ -55,8 +55,8 @@ pub(crate) struct FeatureFileWriter {
     offsets: Vec<(u32, u64)>,
     /// Maximum number of offsets in memory. If there are more, all offsets are in a file.
     max_offsets: usize,
-    /// File of offsets, and the index of the document whose offset comes next in this file. `None` as long as all
-    /// offsets fit in memory.
+    /// File with the offset of each document's features, and the index of the document whose offset is written next.
+    /// `None` as long as all offsets fit in memory.
     offsets_on_disk: Option<(BufWriter<File>, u32)>,
     /// Number of bytes written to `file` so far.
     end: u64,

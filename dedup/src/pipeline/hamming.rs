@@ -31,7 +31,7 @@ pub(crate) struct HammingSearch<'a, F: Fingerprint> {
     /// Whether to return all near pairs. If not, the search returns fewer pairs, called *edges*, which connect the
     /// same components as all near pairs.
     pub(crate) with_pairs: bool,
-    /// Reference stores that exist, each with its index among all reference stores of the run.
+    /// Reference stores that exist on disk already, each with its index among all reference stores of the run.
     pub(crate) stores: Vec<(u32, &'a Snapshot<F>)>,
     pub(crate) workspace: &'a Workspace,
     pub(crate) stage: &'a Stage<'a>,

@@ -25,11 +25,11 @@ use crate::rows::{PairScore, ScoredPair, score_from_similarity, similarity_from_
 const MEMBER_BYTES: u64 = 8 * (LONG_SIGNATURE_WORDS + BANDS) as u64 + 32;
 /// Memory for an entry of a posting list in bytes. It includes a share of the memory of the list itself.
 const POSTING_BYTES: u64 = 32;
-/// Size of the first range of consecutive documents that a search in a [`PrefixIndex`] reads, in words of 64
-/// documents. Each later range has twice the size of the range before.
+/// Size of the first range of consecutive documents that a search in a [`PrefixIndex`] reads, in 64-bit words with one
+/// bit for each document. Each later range has twice the size of the range before.
 const FIRST_RANGE_WORDS: usize = 4;
-/// Maximum size of a range of consecutive documents that a search in a [`PrefixIndex`] reads, in words of 64
-/// documents.
+/// Maximum size of a range of consecutive documents that a search in a [`PrefixIndex`] reads, in 64-bit words with one
+/// bit for each document.
 const MAX_RANGE_WORDS: usize = 1 << 10;
 
 /// Entry of a posting list: (position of a document in the index, rank of the list's feature in this document). The
@@ -125,7 +125,8 @@ pub(crate) struct PrefixIndex<'a> {
     features: Vec<Box<[u64]>>,
     /// Sizes of all members, each once. The size of a member is its number of features.
     sizes: BTreeSet<u32>,
-    /// Posting lists. The key of a list is a hash of its feature and of the size of its members.
+    /// Posting lists. The key of a list is a hash of its feature and of the number of features that each member in the
+    /// list has.
     lists: HashMap<u64, Vec<Posting>>,
     /// Estimated memory of the index in bytes.
     bytes: u64,
@@ -364,8 +365,8 @@ impl IndexSearch<'_> {
         None
     }
 
-    /// Sets the bits of `listed_bits` for the members at the positions in `range` that are in one of `lists`, without
-    /// the postings that `visitor` skips. The first bit belongs to the position `first`.
+    /// Sets the bits in `listed_bits` of all members that are in one of `lists` and have a position in `range`. Ignores
+    /// postings that `visitor` skips. The first bit belongs to the position `first`.
     fn mark_listed(&mut self, first: usize, range: &std::ops::Range<usize>, visitor: &impl SimilarVisitor) {
         self.listed_bits.clear();
         self.listed_bits.resize((range.end - first).div_ceil(64), 0);

@@ -42,8 +42,8 @@ impl NearestOrder {
 pub(crate) struct NearestSearch<'a> {
     uniques: &'a UniqueDocuments,
     order: NearestOrder,
-    /// A row per added neighbor: ((unique document, sort key of the score), (document, neighbor)). The neighbor is a
-    /// group of exact duplicates, and the document is the most preferred one of this group.
+    /// A row per added neighbor: ((unique document, sort key of the score), (best document, neighbor)). The neighbor is
+    /// another unique document (a group of exact duplicates). The best document is the most preferred one of this group.
     rows: Sorter<((u32, PairScore), (u32, u32))>,
     workspace: &'a Workspace,
 }

@@ -73,12 +73,12 @@ struct Unassigned {
     unique: u32,
     /// Whether the document is in a [dense group](DenseGroups).
     is_dense: bool,
-    /// Documents that form a candidate with `unique` and are preferred to it, the most preferred first.
+    /// Documents that form a candidate pair with `unique` and are preferred to it, the most preferred first.
     better_candidates: Vec<u32>,
 }
 
 /// Queue of the unique documents that may get a representative, in order of preference. A document may get one if
-/// it forms a candidate with a more preferred document, or is in a [dense group](DenseGroups).
+/// it forms a candidate pair with a more preferred document, or is in a [dense group](DenseGroups).
 struct UnassignedQueue<'a> {
     candidates: RowCursor<RowsIter<'a, Candidate>, Candidate>,
     members: std::iter::Peekable<Box<dyn Iterator<Item = u32> + 'a>>,
@@ -271,8 +271,9 @@ impl<'a> DensePass<'a> {
         }
     }
 
-    /// Starts the next batch, with the members `uniques`. Adds the representatives of the previous batch to the
-    /// index, then searches the index for representatives of the new members.
+    /// Starts the next batch, which consists of the unique documents `uniques`. Adds the representatives of the
+    /// previous batch to the index, then searches the index for representatives of the new documents. `dense_members`
+    /// has the documents of all batches.
     fn start_batch(
         &mut self,
         uniques: impl Iterator<Item = u32>,
@@ -294,8 +295,8 @@ impl<'a> DensePass<'a> {
         Ok(())
     }
 
-    /// Searches for a representative of each member in `uniques`. Prefers a representative in `from_full_indexes` to
-    /// one in the current index. Calls must be in ascending order of members.
+    /// Searches the index for a representative of each document in `uniques`. Prefers a representative that was found
+    /// before, in an index that is full (`from_full_indexes`). Calls must be in ascending order of documents.
     fn search(&mut self, uniques: impl Iterator<Item = u32>) -> Result<Vec<DenseAnswer>> {
         let min_score = score_from_similarity(self.groups.rule.min_similarity);
         let found = self.index.search(uniques.map(|unique| (unique, min_score)).collect(), |_| STOP)?;
@@ -306,8 +307,8 @@ impl<'a> DensePass<'a> {
         found.into_iter().map(preferred).collect()
     }
 
-    /// Replaces the full index by an empty one. Before that, searches it for representatives of all later members
-    /// (with numbers greater than `last`), and keeps the results in `from_full_indexes`.
+    /// Replaces the index, which is full, by an empty one. Before that, searches the full index for representatives
+    /// of all documents with numbers greater than `last`, and keeps the results in `from_full_indexes`.
     fn flush_index(&mut self, last: u32, dense_members: &AtomicBitSet, stage: &Stage<'_>) -> Result<()> {
         let mut found = self.workspace.sorter();
         for batch in

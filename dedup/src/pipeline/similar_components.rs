@@ -35,8 +35,9 @@ pub(crate) struct ComponentSearch<'a> {
 
 impl ComponentSearch<'_> {
     /// Returns the connected components of similar documents, as assignments to one representative per component.
-    /// Does not verify a candidate whose documents are already in the same component. `candidates` must not contain
-    /// `excluded` documents.
+    /// Does not verify a candidate pair whose documents are already in the same component.
+    ///
+    /// The field `candidates` must not contain documents of the field `excluded`.
     pub(crate) fn components(&self) -> Result<Assignments> {
         let mut connector = Connector::new(self.verifier.uniques.len(), self.workspace);
         let mut candidates = self.candidates.iter()?;

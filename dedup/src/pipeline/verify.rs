@@ -24,8 +24,8 @@ const PAIR_BATCH_BYTES: u64 = 32 << 20;
 /// Verifies candidates by the features of their documents. Counts verified and rejected pairs.
 pub(crate) struct Verifier<'a> {
     pub(crate) uniques: &'a UniqueDocuments,
-    /// File with the features of one document, the most preferred one, of each group of exact duplicates whose pairs
-    /// are verified.
+    /// Features of the unique documents (groups of exact duplicates) that occur in pairs to verify. The features of
+    /// a group are those of its most preferred document.
     pub(crate) features: &'a FeatureFile,
     /// Least Jaccard similarity of similar documents.
     pub(crate) min_similarity: f64,

@@ -234,9 +234,9 @@ impl Report {
     }
 
     /// Visits the near pairs of input documents in input order, then the near pairs of an input document and a
-    /// stored document. If texts are compared, only pairs of similar texts are visited. Unless
-    /// [`DedupConfig::pairs`](crate::config::DedupConfig::pairs) is set, pairs may be missing, except pairs with
-    /// equal fingerprints or texts.
+    /// stored document. If texts are compared, only pairs of similar texts are visited. All near pairs are visited
+    /// if [`DedupConfig::pairs`](crate::config::DedupConfig::pairs) is set. Otherwise, only pairs with equal
+    /// fingerprints or texts are certain to be visited.
     ///
     /// # Errors
     /// Errors of the visitor, [`Error::Cancelled`] if the observer cancels, and

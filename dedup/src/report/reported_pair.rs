@@ -50,10 +50,10 @@ impl OtherDocument {
 /// Reason why a document is removed: another document that it duplicates. If that is a stored document, its name
 /// must still be looked up in the store.
 pub(crate) enum RemovalReason {
-    /// A stored document is near: (index of the removed document, stored document, score).
+    /// The document duplicates a stored document: (index of the removed document, stored document, score).
     Stored(usize, StoredRow, ScoreWithError),
-    /// An input document is near. The row has the removed document, and as `representative` the document that it
-    /// duplicates, which is not always the representative of its cluster.
+    /// The document duplicates an input document. The row has the removed document, and as `representative` the
+    /// document that it duplicates, which is not always the representative of its cluster.
     Member(MemberRow),
 }
 

@@ -192,9 +192,9 @@ impl RunResults {
         Ok(staged)
     }
 
-    /// Returns the comparer for the store that documents are added to, which encodes the added documents. If the
-    /// store keeps texts and has no dictionary for compressing them, trains a dictionary on texts of the store, or
-    /// if it has too few, on the first input texts.
+    /// Returns the comparer that encodes documents to be added to `store`. If the store keeps texts and has no
+    /// dictionary for compressing them, trains a dictionary on the stored texts, or if these are too few, on the
+    /// first input texts.
     fn stored_comparer<F: Fingerprint>(
         &self,
         settings: SimilarSettings,

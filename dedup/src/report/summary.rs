@@ -59,8 +59,8 @@ pub struct Summary {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "unlike")]
     pub rejected: Option<u64>,
-    /// Result of a check whether duplicates are similar only because of boilerplate, text that nearly all
-    /// documents contain. `None` if documents are compared by distance, or if there are fewer than 20 documents or
+    /// Result of a check whether duplicates are similar only because of boilerplate (text that nearly all
+    /// documents contain). `None` if documents are compared by distance, or if there are fewer than 20 documents or
     /// fewer than 5 duplicates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boilerplate: Option<Boilerplate>,

@@ -58,9 +58,10 @@ impl LastRun {
     /// hash of this run. Returns `None` if this run has to be done.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the last run was identical, but a requested output file is missing or was not written
-    /// by the last run. Also if the last run was killed before one of its output files got its name: this run has
-    /// given the file its name, and must not overwrite it.
+    /// [`Error::Refused`] in two cases:
+    /// - The last run was identical, but a requested output file is missing or was not written by the last run.
+    /// - This run has to be done, but would overwrite an output file of the last run that has just got its name,
+    ///   because the last run was killed.
     pub(crate) fn added_by_same_run(
         &self,
         run: &str,

@@ -27,8 +27,8 @@ impl<'a> NamesInUse<'a> {
         NamesInUse { store, stored: None, entered: HashSet::new() }
     }
 
-    /// Records the name of an added document. Returns `None` if no other document has this name, else
-    /// [`IS_STORED`] or [`ADDED_TWICE`].
+    /// Records the name of an added document. Returns `None` if no other document has this name, else the
+    /// message [`IS_STORED`] or [`ADDED_TWICE`].
     pub(crate) fn enter(&mut self, name: &str) -> Result<Option<&'static str>> {
         if !self.entered.insert(xxh3_128(name.as_bytes())) {
             return Ok(Some(ADDED_TWICE));

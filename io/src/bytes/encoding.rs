@@ -228,8 +228,8 @@ pub fn detect_unmarked_utf16(head: &[u8]) -> Option<Encoding> {
 ///
 /// The encoding must be ASCII-compatible: a byte below 0x30 is always an ASCII character, in particular a
 /// line end, a quote, a comma, or a tab. The second byte of a character is at least 0x40 in GBK and Big5, and
-/// at least 0x30 in GB18030. [`line_reader`](crate::bytes::transcode::line_reader) converts all other
-/// encodings of the standard to UTF-8.
+/// at least 0x30 in GB18030. [`line_reader`](crate::bytes::transcode::line_reader) converts all files in other
+/// encodings to UTF-8.
 pub(crate) fn decode_line(bytes: &[u8], encoding: Encoding) -> DecodedText<'_> {
     decode(bytes, encoding.0.unwrap_or(UTF_8))
 }

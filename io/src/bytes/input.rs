@@ -308,7 +308,7 @@ impl Input {
         self.reader.consume(bytes);
     }
 
-    /// Counts a diagnostic for the user.
+    /// Adds a diagnostic to the progress of the reader, where the caller of the library can fetch it.
     pub(crate) fn add_diagnostic(&self, diagnostic: ReadDiagnostic) {
         self.progress.add_diagnostic(diagnostic);
     }

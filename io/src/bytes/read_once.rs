@@ -55,8 +55,8 @@ impl OpenedInput {
 }
 
 impl ReadOnceInputs {
-    /// Creates the value for a job whose documents come from an iterator. The path `name` then denotes the
-    /// iterator, also in messages.
+    /// Creates a value in which the path `name` denotes an iterator of documents, not a file. Error messages call the
+    /// iterator by this name.
     pub fn with_document_stream(name: &str) -> ReadOnceInputs {
         ReadOnceInputs { stream_name: Some(PathBuf::from(name)), ..ReadOnceInputs::default() }
     }
@@ -69,8 +69,8 @@ impl ReadOnceInputs {
         self.spooled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes and returns the open input, if its first bytes were already read. Otherwise opens the temporary copy
-    /// of the input, standard input, or the file.
+    /// Removes and returns the open input, if its first bytes were already read. Otherwise opens its temporary copy,
+    /// if there is one; otherwise opens the path itself, or standard input.
     fn take(&self, path: &Path) -> Result<OpenedInput> {
         if let Some(opened) = self.opened().remove(path) {
             return Ok(opened);

@@ -89,11 +89,11 @@ struct Utf8Checker<R> {
     /// Whether the sample, which starts at the first non-ASCII byte, was read and checked to be UTF-8. All
     /// later bytes are passed on unchecked.
     was_sample_checked: bool,
-    /// Bytes that were read ahead to detect the encoding, and found to be UTF-8. The next read calls return those not yet
-    /// returned.
+    /// Bytes that were read ahead to detect the encoding, and found to be UTF-8. Read calls return these bytes before
+    /// those of `inner`.
     sample: io::Cursor<Vec<u8>>,
-    /// Error that a later read call returns, after all bytes before it: the bytes that were read ahead to detect the
-    /// encoding are not UTF-8, or reading ahead has failed.
+    /// Error that occurred while bytes were read ahead to detect the encoding: reading failed, or the bytes are not
+    /// UTF-8. A read call returns the error once all earlier bytes have been returned.
     failure: Option<io::Error>,
 }
 
@@ -197,8 +197,8 @@ impl<R: Read> Utf8Reader<R> {
         }
     }
 
-    /// Fills `output` with the next decoded bytes, reading more input if necessary. All previous output must have been
-    /// returned.
+    /// Replaces `output` by the next decoded bytes, reading more input if necessary. The caller must already have
+    /// returned all of the old `output`.
     fn fill(&mut self) -> io::Result<()> {
         self.output.clear();
         self.returned = 0;

@@ -136,9 +136,9 @@ pub fn parse_listed_name(entry: &[u8]) -> Result<String, String> {
     unescape(text).map(Cow::into_owned)
 }
 
-/// Returns the names of documents that an entry of a list may mean, if the entries of the list end in zero bytes. There
-/// are two candidates: the entry itself, if it is UTF-8, and the [name](path_to_name) of the file whose path is the
-/// entry. If they are equal, one is returned. They differ only if the entry contains a sequence such as `\x41`.
+/// Returns the names of documents that an entry may mean, in a list whose entries end in zero bytes. The entry can be
+/// the name itself, if it is UTF-8, or the path of a file, whose name is the result of [`path_to_name`]. Two names are
+/// returned only if these differ, as for an entry that contains a sequence such as `\x41`.
 pub fn names_from_bytes(entry: &[u8]) -> Vec<String> {
     let of_path = parse_listed_path(entry, true).map(|path| path_to_name(&path).into_owned()).ok();
     let of_bytes = std::str::from_utf8(entry).map(str::to_owned).ok();

@@ -157,8 +157,8 @@ pub(crate) fn detect_unnamed(
 /// Whether a JSON file is not a list of documents, because none of its objects has a text field. `is_whole` says
 /// whether `head` is the whole file.
 ///
-/// If the JSON is truncated or damaged, it counts as documents. An exception is an object over several lines
-/// that does not contain the name of a text field.
+/// Returns false for truncated or damaged JSON, which may hold documents, unless it is an object over several lines
+/// without the name of a text field.
 fn is_other_json(head: &[u8], is_whole: bool, text_fields: &[String]) -> bool {
     let json = trim_start(head);
     // `a.b` is the field `b` of `a`, or a field named `a.b`.

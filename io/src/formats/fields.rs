@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::{DocumentId, DocumentOptions, Encoding};
 use simstore::error::excerpt;
 
-/// Maximum number of columns of a table. If a JSON object has more fields, only this many names are listed.
+/// Maximum number of columns of a table, and of names in a list of the fields of a JSON object.
 pub(crate) const MAX_COLUMNS: usize = 100_000;
 /// Maximum number of field names in an error message.
 const MAX_SHOWN_NAMES: usize = 30;
@@ -102,7 +102,8 @@ pub fn format_names(names: &[String]) -> String {
     format!("`{}`{more}", shown.join("`, `"))
 }
 
-/// Shortens a long quotation in a message by [`excerpt`]. A message without quotation marks is not changed.
+/// Applies [`excerpt`], which shortens long texts, to the quotation in a message. A message without quotation marks is
+/// not changed.
 pub fn shorten_quote(message: &str) -> String {
     let quoted = message.find('"').zip(message.rfind('"'));
     let Some((start, end)) = quoted.map(|(start, end)| (start + 1, end)).filter(|(start, end)| start < end)

@@ -40,8 +40,8 @@ struct ElementScanner {
     depth: u64,
     in_string: bool,
     is_escaped: bool,
-    /// Whether the last scanned byte was an omitted newline, or a blank after it. If so, further blanks are omitted
-    /// too.
+    /// Whether the last scanned byte was a newline between two tokens, or a blank after such a newline. All of these
+    /// are omitted from the element.
     is_indented: bool,
 }
 

@@ -21,7 +21,8 @@ pub struct CompleteOutput {
 }
 
 impl CompleteOutput {
-    /// Creates the value for an output with the temporary name `name` and the final name `path`.
+    /// Wraps a written output with the temporary name `name` and the final name `path`. `lock` is its locked file, if
+    /// any, which stays open as long as the value exists.
     pub(super) fn new(path: PathBuf, name: TemporaryPath, lock: Option<Arc<File>>) -> CompleteOutput {
         CompleteOutput { path, name, _lock: lock }
     }

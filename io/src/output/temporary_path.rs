@@ -26,8 +26,8 @@ impl Drop for TemporaryPath {
 }
 
 impl TemporaryPath {
-    /// Creates the value for an existing file or folder. The file or folder is removed when the value is dropped, or
-    /// if a signal ends the process.
+    /// Takes over an existing file or folder: it is removed when the returned value is dropped, or if a signal ends the
+    /// process.
     pub(super) fn new(path: PathBuf, unfinished: &UnfinishedOutputs) -> TemporaryPath {
         unfinished.insert(path.clone());
         TemporaryPath { path: Some(path), unfinished: unfinished.clone() }

@@ -171,7 +171,8 @@ impl Spool {
 pub(crate) struct DocumentStreamReader {
     stream: DocumentStream,
     path: Arc<Path>,
-    /// Number of documents read so far.
+    /// Position of the last document that was read, from 1; 0 at the start. Documents of an iterator have positions
+    /// instead of lines.
     line: u64,
     /// Offset of the next document in the temporary file, in bytes.
     offset: u64,

@@ -62,7 +62,7 @@ impl InputFiles {
         InputFiles { files: InputFileWalker::new(paths, options, &progress, read_once), progress }
     }
 
-    /// Returns the counters, among them those of skipped files.
+    /// Returns the progress of this iterator, with the numbers of files that it has skipped so far.
     pub fn progress(&self) -> Arc<ReadProgress> {
         Arc::clone(&self.progress)
     }

@@ -101,8 +101,8 @@ impl Record {
     /// Bytes of the record as in its file: a line or row without its newline, a WARC record, a whole text
     /// file. `None` for a row of Parquet and for a document from an iterator.
     ///
-    /// Lines and rows of a UTF-16 file are converted to UTF-8. So are the elements of a JSON array, which
-    /// also lose the newlines between their tokens.
+    /// Two kinds of records are changed. Lines and rows of a UTF-16 file are converted to UTF-8. The elements of a
+    /// JSON array in any encoding are converted to UTF-8 too, and lose the newlines between their tokens.
     pub fn bytes(&self) -> Option<&[u8]> {
         match &self.content {
             RecordContent::Jsonl { line, .. } => Some(line),

@@ -76,7 +76,7 @@ enum DocumentOutput<W: Write + Send> {
 struct FirstRecord {
     path: PathBuf,
     format: DocumentFormat,
-    /// Field of the [`ClusterAnnotation`]; `None` if documents are written without annotation.
+    /// Name of the field that the [`ClusterAnnotation`] adds; `None` if documents are written without annotation.
     field: Option<String>,
     header: Option<Arc<CsvHeader>>,
 }
@@ -249,7 +249,7 @@ impl FirstRecord {
     }
 
     /// Returns the reason if a record cannot be written after the first one, because their properties differ. `field`
-    /// is the field of the record's annotation.
+    /// is the name of the field that is added to the record, if any.
     fn check(&self, record: &Record, field: Option<&str>) -> Result<(), String> {
         if record.format() != self.format {
             return Err(format!(

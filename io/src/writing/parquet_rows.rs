@@ -33,7 +33,7 @@ pub(crate) struct ParquetRowWriter<W: Write + Send> {
     batch: Arc<RecordBatch>,
     /// Indexes of the pending rows in `batch`.
     rows: Vec<u64>,
-    /// Cluster of each pending row; empty if rows are written without annotation.
+    /// Cluster of each pending row; empty if no column with the cluster is added to the rows.
     clusters: Vec<Option<u64>>,
 }
 

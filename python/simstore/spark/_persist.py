@@ -40,9 +40,9 @@ def persist(df: DataFrame) -> DataFrame:
 
 @contextlib.contextmanager
 def _partitions_by_size(session: SparkSession) -> Iterator[None]:
-    """Context manager. For DataFrames that are persisted in its `with` block, Spark chooses the number of partitions by their size.
+    """Context manager. For a DataFrame that is persisted in its `with` block, Spark chooses the number of partitions by the data's size.
 
-    Sets the Spark setting `PARTITIONS_BY_SIZE`, and restores it afterwards. If the session refuses the setting, it stays as it was.
+    Sets the Spark setting `PARTITIONS_BY_SIZE`, and restores it afterwards. If the session refuses the change, the setting stays as it was.
     """
     with _setting_lock:
         before = session.conf.get(PARTITIONS_BY_SIZE, None)

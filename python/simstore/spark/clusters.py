@@ -100,7 +100,9 @@ def components(pairs: DataFrame, edges: int | None = None) -> DataFrame:
 
 
 def merge_forests(forests: DataFrame, bits: int, edges: int | None) -> DataFrame:
-    """Merges forests: edges that connect the members of each cluster. Returns a row for each member, with columns ``member`` and ``root``.
+    """Merges several forests (lists of edges that connect the members of each cluster) to one.
+
+    Returns a row for each member of a cluster, with columns ``member`` and ``root``.
 
     `edges` is the maximum number of edges in one task. The default depends on the memory of a task.
     """

@@ -37,10 +37,10 @@ def near_pairs(
 ) -> DataFrame:
     """Returns all pairs of rows with fingerprints that differ in at most `distance` bits, including equal fingerprints.
 
-    Rows are packed, thousands in one value, and sent once, by a hash of the fingerprint. The receiving task collapses equal fingerprints.
-    The join has several tables of fingerprints, each split into parts (see `simstore.JoinParts`). The receiving task sends each distinct
-    fingerprint once for each table, as eight bytes, to the task that joins this part of the table. The pairs go back to the tasks that
-    have the ids. No rows are collected to the driver.
+    Each row is sent once, to the task that the hash of its fingerprint selects, packed with thousands of other rows in one value. The
+    receiving task collapses equal fingerprints. The join has several tables of fingerprints, each split into parts (see
+    `simstore.JoinParts`). The receiving task sends each distinct fingerprint once for each table, as 8 bytes (16 for 128 bits), to the
+    task that joins its part of the table. The pairs go back to the tasks that have the ids. No rows are collected to the driver.
 
     `df` is read twice, or once if `count` is given. Persist or write it if it takes long to compute.
 

@@ -129,7 +129,10 @@ class SimilaritySearch:
         profile: simstore.Profile | str | None,
         parts: int | None,
     ) -> None:
-        """Computes the MinHash bands of the texts in `rows`. The rows have columns ``id`` and ``text``; `documents` keeps other columns."""
+        """Computes the MinHash bands of the texts in `rows`.
+
+        The rows have the columns ``id`` and ``text``, and may have other columns, which remain in the attribute `documents`.
+        """
         # Raises an error for invalid values before any row is read.
         _simstore._choose_bands(similar, recall, 0)
         self._similar, self._recall, self._parts = similar, recall, parts
@@ -179,7 +182,7 @@ class SimilaritySearch:
         return reduce(DataFrame.unionByName, map(band_candidates, range(band_count)))
 
     def _verified_pairs(self, candidates: DataFrame) -> DataFrame:
-        """Returns the candidates that are similar by all their features, with their similarity."""
+        """Returns the candidate pairs that the comparison of all features confirms as similar, with their exact similarity."""
         candidates = persist(candidates)
         digests = candidates.select(F.explode(F.array("digest_a", "digest_b")).alias("digest")).distinct()
         compute_sets = partial(similarity.feature_sets, text="text", profile=self._profile)

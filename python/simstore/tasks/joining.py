@@ -145,7 +145,9 @@ def connect(batches: Iterable[pa.RecordBatch], parts: simstore.JoinParts) -> Ite
 def connect_pairs(
     batches: Iterable[pa.RecordBatch], a: str = "a", b: str = "b", bits: int = 64
 ) -> Iterator[pa.RecordBatch]:
-    """Makes a forest from pairs of fingerprints: edges that connect the members of each cluster, one edge fewer than members.
+    """Makes a forest from pairs of fingerprints.
+
+    A forest has edges that connect the members of each cluster, one edge fewer than members.
 
     Parameters
     ----------
@@ -167,7 +169,9 @@ def connect_pairs(
 
 
 def merge(batches: Iterable[pa.RecordBatch], bits: int = 64) -> Iterator[pa.RecordBatch]:
-    """Merges forests into one forest: edges that connect the members of each cluster, one edge fewer than members.
+    """Merges forests into one forest.
+
+    A forest has edges that connect the members of each cluster, one edge fewer than members.
 
     Parameters
     ----------

@@ -89,8 +89,8 @@ def candidates(
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-        With columns ``digest``, ``features`` and ``sketches`` of both sets, with suffixes ``_a`` and ``_b``. If the two values of the
-        joined band are equal, the batches must have the pair in both orders; other pairs in one order.
+        With columns ``digest``, ``features`` and ``sketches`` of both sets, with suffixes ``_a`` and ``_b``. A pair whose two values of
+        the joined band are equal must be in the batches in both orders. All other pairs must be there in one order.
     similar : float
         Similarity threshold, from 0 to 1.
     chosen : tuple of int
@@ -109,12 +109,13 @@ def candidates(
 
 
 def compared(batches: Batches, *, similar: float) -> Iterator[pa.RecordBatch]:
-    """Computes the exact similarity of each candidate pair from all features, and yields the similar pairs.
+    """Computes the exact similarity of each candidate pair of feature sets, and yields the similar pairs.
 
     Parameters
     ----------
     batches : iterable of pyarrow.RecordBatch
-        With columns ``digest_a`` and ``digest_b``, and the ``members`` of both sets, as ``members_a`` and ``members_b``.
+        With columns ``digest_a`` and ``digest_b``, and ``members_a`` and ``members_b``: the column ``members`` of each set, which has
+        the hashes of all features.
     similar : float
         Similarity threshold, from 0 to 1.
 

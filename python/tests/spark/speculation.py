@@ -61,7 +61,7 @@ def wait_for_copy(folder, batches):
 
 
 def copy_waiter(folder):
-    """Creates the folder. Returns a function that makes a task wait for its copy by a named pipe in the folder (see `wait_for_copy`)."""
+    """Creates the folder for named pipes. Returns `wait_for_copy` with this folder: a function that makes a task wait for its copy."""
     os.mkdir(folder)
     return functools.partial(wait_for_copy, folder)
 

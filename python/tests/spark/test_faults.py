@@ -12,7 +12,7 @@ DISTANCE = 3
 
 
 def mixed_fingerprints(count=150):
-    """Returns 40 fingerprints that differ in one bit from a common one, equal fingerprints, `count` random ones, and nulls."""
+    """Returns 5 equal fingerprints, 40 that each differ from these in one bit, `count` random ones, and a few others, also nulls."""
     base = 0x1234 << 48
     return [None, *(base ^ 1 << at for at in range(40)), *[base] * 5, 0, 2**64 - 1, None] + helpers.random_fingerprints(count, 64)
 

@@ -35,7 +35,7 @@ def similar_pairs(df, **options):
 
 
 def mixed_rows():
-    """Returns rows of real texts, random texts of all sizes, Chinese, chains, equal texts, empty texts and nulls."""
+    """Returns rows with real texts, random texts of all sizes, Chinese texts, chains of similar texts, equal and empty texts, and nulls."""
     rng = random.Random(7)
     texts = [row["text"] for name in ("en.jsonl", "zh.jsonl") for row in corpora.sample_rows(name)]
     for words in (3, 6, 12, 24, 42, 80, 300):

@@ -16,7 +16,7 @@ def document_frame(spark, rows, partitions=3, schema="id long, text string, date
 
 
 def mixed_rows():
-    """Returns rows of three columns in order of their ids: chains, stars, equal texts, texts without near-duplicates."""
+    """Returns rows (id, text, date) in order of id. Some texts form chains or stars of similar texts, some are equal, some are unique."""
     words_of_chain = [f"w{at}" for at in range(150)]
     texts = [row["text"] for row in corpora.sample_rows("en.jsonl")] + corpora.random_texts(3, 60, words=36)
     texts += [" ".join(words_of_chain[at : at + 60]) for at in range(0, 80, 4)]

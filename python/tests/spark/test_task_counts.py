@@ -1,4 +1,4 @@
-"""Numbers of jobs and tasks with Spark's default settings, which shuffle into 200 partitions."""
+"""The functions of `simstore.spark` start few jobs and tasks with Spark's default settings, which shuffle into 200 partitions."""
 
 import pytest
 

@@ -15,8 +15,8 @@ use crate::simd::MAX_POSITIONS;
 /// bit that differs from an earlier fingerprint. The highest differing bit is not counted, because the symbol
 /// contains its position. `benches/history/all-differences.md` has the measurements for this choice.
 pub(super) const MAX_DIFFERING: u32 = MAX_POSITIONS;
-/// Width in bits of a stored distance: the number of places from a fingerprint's predecessor back to the earlier
-/// fingerprint that it is coded relative to.
+/// Width in bits of the stored distance of a fingerprint. The distance is the number of places from its predecessor
+/// back to the earlier fingerprint that it is coded relative to.
 const BACK_BITS: u32 = 4;
 /// A fingerprint can be coded relative to any one of this number of fingerprints before it.
 pub(crate) const WINDOW: usize = 1 << BACK_BITS;
@@ -38,8 +38,8 @@ fn position_bits(h: u32) -> u32 {
 /// A decoded Huffman symbol.
 ///
 /// - `Gap` codes the numeric difference to the predecessor. The top bit of the difference is at position `h`.
-/// - `Near` codes the bits that differ from an earlier fingerprint. The highest of them is at position `h`, and
-///   `differing` bits are below it. `is_earlier` is false if the earlier fingerprint is the predecessor.
+/// - `Near` codes the bits that differ from an earlier fingerprint. The highest of them is at position `h`.
+///   `differing` is the number of the others. `is_earlier` is false if the earlier fingerprint is the predecessor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DeltaSymbol {
     Gap { h: u32 },
@@ -155,8 +155,8 @@ impl From<DeltaCoding> for Coding {
 ///
 /// `before` has the fingerprints before `next` in its span, at least one; only the last [`WINDOW`] are examined.
 /// `price` takes a symbol's index in the alphabet and the symbol. It returns the size of the code word and of the
-/// further bits, in any unit, or `None` if the symbol has no code word. Among codings with the same price, the gap
-/// symbol comes first, then the fingerprint nearest before `next`.
+/// further bits, in any unit, or `None` if the symbol has no code word. If several codings have the lowest price, the
+/// gap symbol is preferred, then the coding relative to the fingerprint nearest before `next`.
 pub(super) fn cheapest_coding<F: Fingerprint>(
     before: &[F],
     next: F,

@@ -21,8 +21,8 @@ fn random<F: Fingerprint>(number: u64) -> F {
     F::from_u128(u128::from(mix(number + 1)) << 64 | u128::from(mix(!number)))
 }
 
-/// Compares searches at every distance with a linear scan, for an index that is built for the distance `built` and
-/// `expected` fingerprints. If `fill` is true, the index is filled band by band. Half of the stored fingerprints are
+/// Compares searches at every distance with a linear scan. The index is planned for queries within `built` bits, and for
+/// a number of fingerprints, `expected`. If `fill` is true, it is filled band by band. Half of the stored fingerprints are
 /// random. The others differ from the query in up to 20 bits, adjacent or spread.
 fn same_as_the_plain_loop<F: Fingerprint>(built: u32, expected: u64, fill: bool) {
     let index = MultiIndex::<F>::new(built, expected);

@@ -1,4 +1,4 @@
-//! Measures the time of operations.
+//! Measures the time of inserts, queries and deletes in a memtable.
 
 use super::random;
 use crate::fingerprint::Fingerprint;

@@ -7,7 +7,7 @@ use super::*;
 use crate::memtable::Memtable;
 use crate::segment::{Entry, Match};
 
-/// The contents of a snapshot, read by all its read operations.
+/// The results of all read operations of a snapshot.
 #[derive(Debug, PartialEq)]
 struct SnapshotContents {
     pairs: Vec<(u64, Option<u64>)>,

@@ -110,9 +110,9 @@ fn a_memtable_is_full_by_the_bytes_of_notes() {
     assert_eq!(memtables(), begun + 1);
 }
 
-/// Asserts that a refresh after a long note was written reads only the new record. If the new record had too many pairs of
-/// fingerprint and id for the memtable, all records would be read again, into a larger memtable. But the note, however
-/// long, does not count as a pair.
+/// Asserts that a refresh after a long note was written reads only the new record. A refresh reads all records again, into a
+/// larger memtable, only if the new records have too many pairs of fingerprint and id for the old one. A note of any length
+/// does not count as a pair.
 #[test]
 fn a_log_of_long_notes_is_read_into_a_memtable_of_its_pairs() {
     let store = ManualStore::new(StoreOptions { memtable: 1 << 22, ..StoreOptions::default() });

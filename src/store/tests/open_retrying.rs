@@ -1,5 +1,5 @@
-//! Test of [`Snapshot::open_retrying`] with a log whose last record is completed meanwhile, and with a log whose last record
-//! stays incomplete.
+//! Test of [`Snapshot::open_retrying`], which waits a short time if the last record of a log is incomplete. In one case the
+//! record is completed during this time, in the other case it stays incomplete.
 
 use std::io::Write;
 

@@ -48,7 +48,7 @@ fn a_bit_that_flips_in_a_synced_note_is_damage() {
     }
 }
 
-/// Asserts that a wrong length never leads to reads beyond the payload.
+/// Asserts that a record is refused if its note claims a length above the maximum or beyond the end of the payload.
 #[test]
 fn a_length_that_is_wrong_is_refused() {
     let sound = log::<u64>(1, 1, &[vec![OwnedOperation::Note(1, b"short".to_vec())]], &[]);

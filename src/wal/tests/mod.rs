@@ -57,7 +57,8 @@ fn payload<F: Fingerprint>(operations: &[OwnedOperation]) -> Payload<F> {
     payload
 }
 
-/// A log with a record for each batch, synced after the batches whose indexes are in `synced`.
+/// A log with a record for each batch, synced after the batches whose indexes are in `synced`. `number` is the number
+/// of the log, `first` the sequence number of its first record.
 fn log<F: Fingerprint>(
     number: u64,
     first: u64,

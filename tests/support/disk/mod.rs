@@ -1,8 +1,8 @@
 //! A disk in memory, for tests. It records its operations, can simulate a power loss after any of them, and can make
 //! planned operations fail.
 //!
-//! A sync of a file makes only its contents durable. A sync of the folder of the file makes only its name durable. If
-//! several threads use the disk, operations are recorded in the order in which they are done.
+//! A sync of a file makes the contents of the file durable, but not its name. A sync of the folder makes the name durable,
+//! but not the contents. If several threads use the disk, operations are recorded in the order in which they are done.
 
 mod crash;
 mod fault;

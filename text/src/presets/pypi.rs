@@ -24,8 +24,8 @@ thread_local! {
     static MD5_CACHE: RefCell<Md5Cache> = RefCell::new(Md5Cache { slots: vec![(0, 0); Md5Cache::SLOTS] });
 }
 
-/// Cache of MD5 hashes of windows. Most windows of a text are in the cache. For 48,000 English pages without the cache, MD5 takes
-/// 20 s of processor time, and everything else 10 s.
+/// Cache of the MD5 hashes of windows (four successive characters of a text). Most windows of a text are in the cache. For 48,000
+/// English pages without the cache, MD5 takes 20 s of processor time, and everything else 10 s.
 struct Md5Cache {
     /// Each slot holds the bytes of a window as an integer, and the hash of this window. A new window replaces the old one in its
     /// slot.
@@ -36,7 +36,7 @@ impl Md5Cache {
     /// Number of slots. They take 1 MiB in total.
     const SLOTS: usize = 1 << 15;
 
-    /// Returns the low 64 bits of the MD5 of a window of at most 16 bytes.
+    /// Returns the low 64 bits of the MD5 of a window of up to four characters, which has at most 16 bytes.
     fn md5(&mut self, window: &str) -> u64 {
         // Four characters have at most 16 bytes, and UTF-8 never contains 0xff. So different windows have different keys, and no
         // key is 0.

@@ -83,8 +83,9 @@ mod tests {
         Signature::new(&(0..members - others).map(hash).chain(own).collect::<Vec<_>>()).unwrap()
     }
 
-    /// 200 stored pages and 200 new pages have a similarity of 0.786 to each other, just below the threshold of 0.8. Without the
-    /// limit, more than 190 new pages would count as similar to a stored page. With the limit, at most 2 do.
+    /// 200 stored pages and 200 new pages have a similarity of 0.786 to each other, just below the threshold of 0.8. If estimates
+    /// only had to reach the threshold, more than 190 new pages would count as similar to a stored page. With [`EstimateLimit`],
+    /// at most 2 do.
     #[test]
     fn few_of_many_that_are_just_below_are_taken_for_similar() {
         const STORED: u64 = 200;

@@ -134,7 +134,7 @@ struct RepairPlan {
     documents: u64,
     /// Number of documents with a damaged text but an undamaged signature.
     without_text: u64,
-    /// Number of documents with a damaged signature or text. They will be deleted.
+    /// Number of documents that are deleted by the repair, because their signature or text is damaged.
     left_out: u64,
     /// Documents that need repair, in ascending order of id. A document with a signature will be rewritten. A document with `None`
     /// will be deleted.

@@ -14,8 +14,8 @@ pub const DEFAULT_SIMILARITY: f64 = 0.8;
 /// Default recall: the probability that a stored document exactly at the similarity threshold is found as a candidate.
 pub const DEFAULT_RECALL: f64 = 0.95;
 
-/// Preferred maximum number of differing bits in a band of two similar documents. With a smaller number, the store would have to
-/// index more bands for the same recall, which takes more disk space.
+/// Preferred maximum of [`SimilarSettings::band_distance`]. With a smaller maximum, the store would have to index more bands for
+/// the same recall, which takes more disk space.
 const INDEX_BAND_DISTANCE: u32 = 8;
 
 /// Settings of a [store of similar documents](crate::open_similar_store): similarity threshold, recall,

@@ -136,7 +136,8 @@ mod tests {
         }
     }
 
-    /// Small sets have few possible similarities, so rounding nearly always gives the correct one.
+    /// Two small sets have few possible similarities. So an estimate, which is rounded to the nearest of them, is nearly always
+    /// the true similarity.
     #[test]
     fn small_sets_are_nearly_exact() {
         let mut wrong = 0;

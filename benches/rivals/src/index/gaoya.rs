@@ -1,7 +1,7 @@
 //! gaoya's simhash index: a hash map for each combination of blocks, as in the paper (Manku, Jain, Das Sarma 2007).
 //!
 //! The index reports fingerprints that differ in fewer bits than its distance. So to find all fingerprints within k bits,
-//! the index is built with the distance k + 1. Each key of a hash map then has all blocks of a fingerprint except k + 1.
+//! the index is built with the distance k + 1. The keys of each hash map then leave out k + 1 blocks of the fingerprint.
 
 use anyhow::{Result, ensure};
 use gaoya::simhash::SimHashIndex;

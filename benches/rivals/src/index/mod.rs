@@ -27,8 +27,8 @@ pub(crate) trait HammingIndex: Sync {
     /// type of the ids.
     fn id_kind(&self) -> &'static str;
 
-    /// Returns the name of the plan that a store chose because its specification has the plan `auto`. Returns `None` for
-    /// other specifications.
+    /// Returns the name of the plan that simstore chose, if the [`IndexSpec`] leaves the choice to it with the plan `auto`.
+    /// Otherwise returns `None`.
     fn chosen_plan(&self) -> Option<String> {
         None
     }

@@ -1,4 +1,5 @@
-//! Shared code of the programs: reads the documents of a corpus, and writes the ids of kept documents.
+//! Shared code of the programs in `src/bin`, which run deduplication crates: reads the documents of a corpus, and writes the
+//! ids of kept documents.
 
 use std::error::Error;
 use std::fs::File;

@@ -26,7 +26,7 @@ pub(crate) const SECTION_SIGNATURE_VERSION: u32 = 16;
 /// First line of a part file: the input files, and the options that affect how they are read.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PartHeader {
-    /// Format version of the part file.
+    /// Format version of the part file, with the key `part`.
     pub(crate) part: u32,
     /// Width of the fingerprints, in bits.
     pub(crate) bits: u32,

@@ -1,5 +1,5 @@
-//! Part files: the documents of finished input files, with fingerprints. With parts, a run can be resumed,
-//! and the work can be shared between machines.
+//! Part files: the documents of the input files that were already read, with fingerprints. With part files, a run
+//! can be resumed, and the work can be shared between machines.
 
 pub(crate) mod header;
 pub(crate) mod part_inputs;
@@ -298,7 +298,8 @@ pub(crate) fn part_count<'a>(
     part_inputs(inputs, files.cloned().map(Ok), section_bytes).len()
 }
 
-/// Visits the documents of a part file. Returns their counts, and the outcome of the section if the part has one.
+/// Visits the documents of a part file. Returns their counts, and if the part is a section of a file, the outcome of
+/// reading this section.
 fn read_part<F: Fingerprint>(
     part: PartFileReader,
     first: PartOffsets,

@@ -12,8 +12,8 @@ use simstore_corpus::{Observer, StageProgress};
 use simstore_io::bytes::MORE_MEMORY_ADVICE;
 use simstore_io::bytes::Section;
 
-/// Forwards all calls to another observer. In reports of malformed documents, it converts line numbers within the
-/// section to line numbers in the file. Without a section, line numbers are unchanged.
+/// Observer that forwards all calls to another observer. In reports of malformed documents, line numbers within a
+/// section of a file become line numbers in the file. Without a section, line numbers are unchanged.
 pub(crate) struct SectionObserver<'a> {
     observer: &'a dyn Observer,
     section: Option<&'a Section>,

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use simstore::{Error, Result};
 
-/// Share of one of several machines in the work of a run. Parsed from a text `I/N`: shard `I` of `N`.
+/// Share of the work of a run for one of several machines. Parsed from a text `I/N`: shard `I` of `N`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkShard {
     /// Sequence number of the shard, from 1 to `count`.

@@ -19,7 +19,7 @@ const MAX_BATCH: usize = 1 << 12;
 /// Memory per match (a stored band near a band of an input document), in bytes. It covers the match that the store
 /// returns, and the candidate made from this match.
 const MATCH_BYTES: u64 = 64;
-/// Least value of [`CandidateLookup::max_matches`], even if that number of matches exceeds the memory.
+/// Least value of [`CandidateLookup::max_matches`], even if so many matches take more memory than the look-up may use.
 const MIN_MATCHES: usize = 1 << 12;
 
 /// Store of similar documents, and the comparer that computes similarities to its documents.
@@ -28,8 +28,8 @@ pub(crate) type SimilarStoreRef<'a> = (&'a Snapshot<u64>, &'a DocumentComparer);
 /// Input document and a stored document that may be similar: (document, (store, id)).
 pub(crate) type StoredCandidate = (u32, (u32, u64));
 
-/// Search in stores for the candidates of input documents: stored documents with a band near one of the input
-/// document's bands.
+/// Search for the candidates of input documents in stores. A candidate of an input document is a stored document with a
+/// band near one of the input document's bands.
 pub(crate) struct CandidateLookup<'a> {
     stores: &'a [SimilarStoreRef<'a>],
     /// Maximum number of matches of a look-up. A look-up with more matches is repeated with fewer documents. A

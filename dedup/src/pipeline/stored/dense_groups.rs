@@ -219,7 +219,7 @@ impl<'a> DenseComparison<'a> {
 }
 
 /// Kernel that compares the signature `one` with up to 64 signatures in `others`. The result has one bit for each
-/// signature in `others`: whether it forms a candidate with `one`.
+/// signature in `others`: whether it forms a candidate pair with `one`.
 struct RuleFilter<'a> {
     rule: CandidateRule,
     one: &'a [u64; BANDS],

@@ -1,4 +1,5 @@
-//! Stored fingerprints that are near input documents, and the clusters that these stored fingerprints represent.
+//! Finds the clusters of input documents that have a near fingerprint in a reference store. The nearest stored
+//! fingerprint becomes the representative of the cluster.
 
 use simstore::Result;
 
@@ -62,7 +63,7 @@ impl Pipeline<'_> {
     /// Creates the result of [`Pipeline::near_stored`]: converts rows of unique documents to rows of documents.
     /// `neighbors` has the stored fingerprints near each unique document. `firsts` has rows (unique document, best
     /// document of its component). `nearest` has rows (best document of a component, stored fingerprint nearest to
-    /// the component).
+    /// the component). `excluded` has the best documents of these components. The returned set has all their documents.
     fn stored_matches(
         &self,
         neighbors: &Rows<UniqueNeighborRow>,

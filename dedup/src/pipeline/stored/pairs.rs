@@ -1,5 +1,5 @@
-//! Comparison of a list of candidates: pairs of an input document and a stored document. Each stored document is
-//! read and decompressed once for all pairs of a batch.
+//! Compares a list of candidates. A candidate is a pair of an input document and a stored document. Each stored
+//! document is read and decompressed once for all pairs of a batch.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use simstore_text::{EstimateLimit, Signature, SimilarityEstimate, StoredDocument
 use crate::pipeline::stored::candidate_lookup::{SimilarStoreRef, StoredCandidate};
 use simstore_corpus::Stage;
 
-/// Number of stored documents that are read in one call.
+/// Number of stored documents that are read together.
 pub(crate) const READ_BATCH: usize = 64;
 
 /// Access to the input documents that are compared, by their index in the corpus.
@@ -35,7 +35,7 @@ pub(crate) struct StoredMatch {
 type ScoredMatch = (StoredMatch, u32);
 
 /// Returns the similar pairs among `candidates`, sorted by input document, then by descending similarity, store and
-/// id. `candidates` must be sorted. If it has a candidate of an input document, it must have all of them.
+/// id. `candidates` must be sorted. The candidates of an input document must all be in one call.
 ///
 /// For stores without texts, a pair is similar if the [limit](EstimateLimit) accepts its estimated similarity. The
 /// limit depends on all candidates of the input document. Input documents are compared in batches whose features

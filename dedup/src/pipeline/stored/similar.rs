@@ -19,10 +19,10 @@ use simstore_corpus::spill::{RowCursor, Rows, RowsIter, Sorter};
 /// Maximum number of candidates of a document that are written to a list. A document with more candidates is looked
 /// up again when it is compared.
 pub(crate) const MAX_LISTED_CANDIDATES: usize = 64;
-/// Least number of listed candidates in a batch that is compared. Only the last batch may have fewer.
+/// Least number of candidates that are compared together in a batch. Only the last batch may have fewer.
 const MIN_PAIR_BATCH: usize = 1 << 12;
 
-/// Documents with candidates in the stores.
+/// Input documents that have candidates, which are stored documents that may be similar.
 pub(crate) struct StoredCandidates {
     /// Candidates of the documents with at most [`MAX_LISTED_CANDIDATES`] candidates, sorted.
     listed: Rows<StoredCandidate>,
@@ -60,7 +60,7 @@ impl StoredCandidates {
     }
 }
 
-/// Looks up the candidates of all input documents in the stores: stored documents that may be similar.
+/// Finds the candidates of all input documents: the documents in `stores` that may be similar.
 pub(crate) fn look_up(
     signatures: &Rows<SignatureRow>,
     stores: &[SimilarStoreRef<'_>],

@@ -7,7 +7,7 @@ use crate::rows::{ScoreWithError, StoredMatchRow, StoredRow};
 use crate::workspace::Workspace;
 use simstore_corpus::spill::{Rows, Sorter};
 
-/// All matches in the reference stores.
+/// All matches of input documents in the reference stores.
 #[derive(Debug)]
 pub(crate) struct StoredMatches {
     /// Pairs of an input document and a stored document near it. They are sorted by input document; the nearest

@@ -52,8 +52,9 @@ impl SectionCursor {
         self.at > self.boundary.bytes()
     }
 
-    /// Handles the end of the file. If the section's end was not found before it, sets
-    /// [`is_end_of_file`](SectionOutcome::is_end_of_file), so that later sections are not read.
+    /// Must be called when the reader has reached the end of the file. If it has not found the section's end before,
+    /// the section extends to the end of the file. Then [`is_end_of_file`](SectionOutcome::is_end_of_file) is set, so
+    /// that later sections are not read.
     pub(crate) fn end(&self) {
         if !self.is_last && !self.boundary.is_known() {
             self.outcome.set_end_of_file();

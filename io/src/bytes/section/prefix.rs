@@ -36,8 +36,8 @@ impl Section {
         Ok(count)
     }
 
-    /// Passes the decompressed bytes before the first line of the section to `visitor`, in several calls. Stops when
-    /// `visitor` returns false.
+    /// Passes the decompressed bytes from the start of the file up to the first line of the section to `visitor`, in
+    /// several calls. Stops when `visitor` returns false.
     fn visit_prefix(&self, mut visitor: impl FnMut(&[u8]) -> bool) -> io::Result<()> {
         if self.from == 0 {
             return Ok(());

@@ -62,8 +62,8 @@ impl<'de> Visitor<'de> for CompactJson<'_> {
     }
 }
 
-/// Appends the closing bracket of an array or object, after removing the comma after the last value. `start` is the
-/// offset of the content in `text`.
+/// Removes the comma after the last value of an array or object, if it has values, and appends the closing bracket.
+/// `start` is the offset in `text` directly after the opening bracket.
 fn close_bracket(text: &mut String, start: usize, bracket: char) {
     if text.len() > start {
         text.pop();

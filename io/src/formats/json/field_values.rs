@@ -155,7 +155,6 @@ type ValueWithInnerFields<'l> = (FieldValue<'l>, Vec<Option<FieldValue<'l>>>);
 
 /// A serde visitor of the value of a field. If the value is an object, the requested fields in it are returned too.
 struct ValueVisitor<'w> {
-    /// The kinds of values that are returned for the field itself.
     kind: ValueKind,
     /// Requested fields inside the value. Their names are relative: if the visited field is `a`, `a.b` is requested as
     /// `b`.

@@ -154,8 +154,8 @@ impl ParquetRow {
     }
 }
 
-/// Returns value `at` of a column of strings or byte arrays, decoded as UTF-8. Both are read as Arrow's binary views.
-/// Returns `None` for a column of another type.
+/// Returns value `at` of a column of strings or byte arrays, decoded as UTF-8. Returns `None` for a column of another
+/// type.
 fn string_value(array: &dyn Array, at: usize) -> Option<DecodedText<'_>> {
     Some(encoding::decode_line(array.as_binary_view_opt()?.value(at), Encoding::AUTO))
 }

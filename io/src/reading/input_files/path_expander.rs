@@ -85,8 +85,7 @@ impl PathExpander {
     }
 }
 
-/// Whether the file at `path` is an input, if `paths` are the inputs: one of them, a match of a glob among them, or a
-/// file in a folder among them.
+/// Whether the input `paths`, which may be files, globs, and folders, include the file at `path`.
 pub fn contains_file(paths: &[PathBuf], path: &Path) -> bool {
     let is_matched = |id: &FileId| {
         paths.iter().any(|named| {

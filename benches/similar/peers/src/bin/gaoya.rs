@@ -14,7 +14,8 @@ const HASHES: usize = 256;
 /// Number of documents in a batch. The signatures of a batch are computed in parallel.
 const BATCH_DOCUMENTS: usize = 1 << 12;
 
-/// MinHash index. Its container for the documents of a bucket takes the least memory if most buckets have one document.
+/// MinHash index. Of gaoya's types for the documents of a bucket, `SmallVecContainer` takes the least memory if most buckets
+/// have one document.
 type SignatureIndex = MinHashIndex<u32, u32, SmallVecContainer<u32, 2>>;
 
 fn main() -> Result<(), Box<dyn Error>> {
