@@ -29,8 +29,8 @@ enum PositionCoding {
     Enumerated,
 }
 
-/// Where a variant of the codec stores the choice of the reference: the earlier fingerprint with which a fingerprint
-/// is compared to find its differing bits.
+/// Way to store which earlier fingerprint is the *reference* of a fingerprint, that is, the one from which its differing bits
+/// are stored.
 #[derive(Clone, Copy, PartialEq)]
 enum ReferenceCoding {
     /// A field of fixed width besides each symbol selects the reference, one of the earlier fingerprints.
@@ -42,8 +42,8 @@ enum ReferenceCoding {
     OtherField,
 }
 
-/// Kind of difference for fingerprints that are stored as their difference from the preceding fingerprint. A symbol has h,
-/// the position of the highest bit of the difference. The h lower bits of the difference are stored uncompressed.
+/// Difference from the preceding fingerprint, for fingerprints that are not stored as positions of differing bits. An
+/// entropy-coded symbol gives h, the position of the highest bit of the difference. The h lower bits are stored uncompressed.
 #[derive(Clone, Copy, PartialEq)]
 enum RawCoding {
     /// Exclusive or of the fingerprint and the preceding fingerprint.

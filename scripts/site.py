@@ -260,7 +260,10 @@ def described(mark: str, key: str, nodes: list, docs: dict[str, str], prefix: st
 
 
 def grouped(tree: ast.Module | ast.ClassDef, is_wanted: Callable[[str], bool]) -> dict[str, list]:
-    """Returns the classes and functions of a module or class by name, if `is_wanted(name)`. A list has all overloads of a name."""
+    """Returns {name: [definitions]} of the classes and functions in a module or class whose name `is_wanted` accepts.
+
+    Only an overloaded function has several definitions.
+    """
     found: dict[str, list] = {}
     for node in tree.body:
         if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and is_wanted(node.name):

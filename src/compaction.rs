@@ -15,7 +15,7 @@
 
 use std::ops::Range;
 
-/// Size of a segment, as numbers of entries.
+/// Size of a segment in entries, not in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentSize {
     /// Number of pairs (a fingerprint with an id), metadata values and notes (bytes stored with a document) together.
@@ -28,7 +28,7 @@ pub(crate) struct SegmentSize {
 const MAX_DELETED_PERCENT: u64 = 25;
 
 /// Returns the segments to merge next, as a range of indexes in `sizes`. `sizes` has the size of each segment, oldest
-/// first. `None` if no merge is due.
+/// first. `fanout` is the number of segments of similar size that are merged into one. `None` if no merge is due.
 pub(crate) fn choose_merge(sizes: &[SegmentSize], fanout: usize) -> Option<Range<usize>> {
     let (pairs, deleted) =
         sizes.iter().fold((0, 0), |(pairs, deleted), size| (pairs + size.pairs, deleted + size.tombstones));

@@ -108,7 +108,7 @@ pub enum Error {
     Poisoned {
         /// Path of the store.
         path: PathBuf,
-        /// Message of the error with which the first write failed.
+        /// Message of the error of the first write that failed.
         reason: String,
     },
     /// A store, or something else, is already at the path where one should be created.
@@ -148,7 +148,7 @@ pub enum Error {
         path: PathBuf,
         /// The requested width, in bits.
         expected: u32,
-        /// The store's width, in bits.
+        /// Width of the store's fingerprints, in bits.
         found: u32,
     },
     /// The distance of a query is larger than the store supports.
@@ -249,7 +249,7 @@ pub enum ErrorCode {
     BadInput,
 }
 
-/// Names of the kinds, in the order of [`ErrorCode`].
+/// Names of the kinds of errors, in the order of the variants of [`ErrorCode`].
 const NAMES: [&str; 21] = [
     "io", "thread", "corrupt", "torn-end", "unsupported-version", "not-a-store", "setting", "poisoned",
     "already-exists", "locked", "forked", "width", "distance", "out-of-order", "incomplete-plan",
@@ -257,7 +257,7 @@ const NAMES: [&str; 21] = [
 ];
 
 impl ErrorCode {
-    /// Name of the kind in JSON answers and logs, such as `not-a-store`.
+    /// Name of this kind of error in JSON answers and logs, such as `not-a-store`.
     pub fn name(self) -> &'static str {
         NAMES[self as usize]
     }
@@ -316,7 +316,7 @@ pub(crate) fn find_by_name<T: Copy>(kind: &str, all: &[(T, &str)], name: &str) -
 pub enum Damage {
     /// Fewer bytes than the format requires.
     Truncated {
-        /// Number of bytes needed.
+        /// Number of bytes that the format requires.
         expected: u64,
         /// Number of bytes found.
         found: u64,
@@ -350,17 +350,17 @@ pub enum Damage {
         name: &'static str,
         /// Value of the invalid field in the file.
         found: u64,
-        /// The allowed values.
+        /// The values that the field may have, in words.
         expected: &'static str,
     },
     /// A member of a JSON file has a value that the format does not allow.
     Malformed {
         /// Name of the JSON member in the format specification.
         name: &'static str,
-        /// The allowed values.
+        /// The values that the member may have, in words.
         expected: &'static str,
     },
-    /// The bits are not a code word of the table's Huffman code.
+    /// Some bits of a table are not a code word of the table's Huffman code.
     CodeWord,
     /// The code lengths of a Huffman code leave code words unused, or use them twice.
     IncompleteCode,

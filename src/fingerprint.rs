@@ -112,10 +112,10 @@ pub trait Fingerprint:
         format!("{self:0width$x}", width = Self::BYTES * 2)
     }
 
-    /// Parses exactly 16 or 32 hexadecimal digits, upper or lower case.
+    /// Parses hexadecimal digits, upper or lower case: exactly 16 for a fingerprint of 64 bits, 32 for one of 128 bits.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if the number of characters differs, or a character is not a hexadecimal digit.
+    /// [`Error::BadArgument`] if the text has another number of characters, or one that is not a hexadecimal digit.
     fn parse_hex(text: &str) -> Result<Self> {
         let digits = Self::BYTES * 2;
         if text.len() != digits || !text.bytes().all(|b| b.is_ascii_hexdigit()) {

@@ -57,8 +57,8 @@ pub(crate) const DEFAULT_SPANS: [u16; 2] = [64, 28];
 /// Number of fingerprints from which a table counts as large, that is, larger than the processor's cache.
 pub(crate) const LARGE_TABLE_FINGERPRINTS: u64 = 1 << 20;
 
-/// Size of a page in bytes. Blocks of up to this size do not straddle pages. The first block of a table starts at this
-/// offset or before it.
+/// Size of a page in bytes. Blocks of up to this size do not straddle pages. The header of a table takes at most one page,
+/// so the first block starts at an offset of at most this number of bytes.
 pub(crate) const PAGE_BYTES: u32 = 4096;
 /// Minimum offset of the first block of a table, in bytes.
 pub(crate) const MIN_BLOCKS_OFFSET: u32 = 256;
@@ -316,7 +316,8 @@ pub(crate) fn check_block_size(block_size: Option<u32>) -> Result<()> {
     }
 }
 
-/// Checks that `bytes`, which start at `offset` of a file, have the checksum stored in the file.
+/// Checks that `bytes`, which start at `offset` of a file, have the checksum `expected`, which the file stores. `part` is
+/// the name of this part of the file in the error.
 pub(crate) fn check_crc(
     path: &Path,
     part: &'static str,

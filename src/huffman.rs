@@ -190,7 +190,8 @@ impl HuffmanDecoder {
         HuffmanDecoder { entries }
     }
 
-    /// Average number of symbols that a refill decodes, if symbols have the frequencies that the code expects.
+    /// Average number of symbols that are decoded from one refill of the bit buffer, if symbols have the frequencies that
+    /// the code expects.
     fn symbols_per_refill(&self) -> usize {
         let symbols: usize = self.entries.iter().map(|entry| entry.count()).sum();
         (symbols * LOOKUPS_PER_REFILL) >> MAX_WORD_BITS

@@ -198,8 +198,8 @@ fn missing_manifest_reason(names: &[String]) -> String {
 }
 
 impl Manifest {
-    /// Returns the names of the store's segment files and logs. The manifest lists all segment files. The logs are those
-    /// among `names`, the files in the folder, whose operations are not in segments.
+    /// Returns the names of the segment files that the manifest lists, and of the logs whose operations are not in segments.
+    /// `names` has the names of all files in the folder.
     pub(crate) fn file_names(&self, names: &[String]) -> Vec<String> {
         let mut files: Vec<String> = self.segments.iter().flat_map(SegmentEntry::file_names).collect();
         let is_needed = |name: &&String| log_number(name).is_some_and(|number| self.has_log(number));

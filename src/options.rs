@@ -126,14 +126,14 @@ impl std::fmt::Display for CodecObjective {
 pub struct StoreOptions {
     /// Whether to create the store if it does not exist; true by default.
     pub create: bool,
-    /// Largest distance of queries, in bits; 3 for a new store.
+    /// Largest distance of queries, in bits. By default, a new store gets 3.
     pub distance: Option<u32>,
-    /// Codec of the tables; `first-difference` for a new store.
+    /// Codec of the tables. By default, a new store gets `first-difference`.
     pub codec: Option<Codec>,
     /// Plan of each segment's tables, see [`BuildOptions::plan`]. For a new store, `None` means that the number
     /// of fingerprints in the segment determines the plan.
     pub plan: Option<PlanChoice>,
-    /// Whether ids are stored; true for a new store. Without ids, every id counts as 0, so a fingerprint is
+    /// Whether ids are stored; by default, a new store stores them. Without ids, every id counts as 0, so a fingerprint is
     /// stored at most once.
     pub ids: Option<bool>,
     /// Block size in bytes, see [`BuildOptions::block_size`].

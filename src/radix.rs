@@ -110,8 +110,8 @@ pub(crate) fn ranges(ends: &[u32]) -> impl Iterator<Item = std::ops::Range<usize
 /// cache.
 const CHUNK_LEN: usize = 1 << 16;
 
-/// The ranges of a partitioned list: the values are in chunks of [`CHUNK_LEN`] values, and inside each chunk they
-/// are ordered by digit. The values with the same digit are a *bucket*, which has one range in each chunk.
+/// Tells where the values with each digit are in a partitioned list. The list consists of chunks of [`CHUNK_LEN`] values,
+/// and each chunk is ordered by digit. The values with the same digit are a *bucket*, which has one range in each chunk.
 ///
 /// Each chunk is partitioned separately. So the cores need no common counters, and each core reads and writes
 /// contiguous memory.
@@ -148,7 +148,7 @@ impl Partition {
         self.buckets
     }
 
-    /// Returns the ranges of a bucket, one for each chunk, counted from the start of the chunk.
+    /// Returns where the values of a bucket are: one range of indexes in each chunk, counted from the start of the chunk.
     fn ranges(&self, bucket: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
         self.ends.chunks(self.buckets).map(move |ends| {
             let start = if bucket == 0 { 0 } else { ends[bucket - 1] };

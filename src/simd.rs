@@ -21,7 +21,7 @@ const CPU_VARIABLE: &str = "SIMSTORE_CPU";
 pub trait Kernel {
     /// Result of the kernel.
     type Output;
-    /// Runs the kernel with the instructions that its caller is compiled for.
+    /// Runs the kernel. Uses the instructions that the calling function is compiled for.
     fn run(self) -> Self::Output;
 }
 
@@ -100,8 +100,8 @@ fn ranks_plain(numbers: &[u16; 32], low: u16, high: u16) -> (u32, u32) {
     (u32::from(count(&|x| x < low)), u32::from(count(&|x| x <= high)))
 }
 
-/// Whether the processor has AVX-512, so that the kernels for groups of eight numbers are fast. On other processors, callers
-/// should process one number after the other: that is faster than the kernels' plain versions.
+/// Whether the processor has AVX-512, with which the kernels for groups of eight numbers are fast. On other processors,
+/// callers should process one number after the other, which is faster than the kernels' plain versions.
 #[inline(always)]
 pub(crate) fn has_fast_group8() -> bool {
     #[cfg(target_arch = "x86_64")]

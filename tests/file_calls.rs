@@ -1,5 +1,5 @@
-//! A table of all source files with calls that open, remove or rename a file. Each row says why these calls neither
-//! block on a named pipe nor remove a file of another program.
+//! A table of the source files with calls that open, remove or rename a file, and a test that no such file is missing.
+//! Each row says why these calls neither block on a named pipe nor remove a file of another program.
 
 use std::collections::BTreeMap;
 

@@ -16,8 +16,8 @@ use simstore::{BuildOptions, Builder, Durability, Error, Snapshot, Store, StoreO
 /// that other tests have open.
 static TEST_LOCK: Mutex<()> = Mutex::new(());
 
-/// Runs `work` in a forked child, which has only the calling thread. Asserts that `work` does not panic: the child writes
-/// its result to a file in `folder`.
+/// Runs `work` in a forked child, which has only the calling thread. Asserts that `work` does not panic: the child tells
+/// the parent in a file in `folder` whether it did.
 fn in_child(folder: &Path, work: impl FnOnce()) {
     let report = folder.join("report");
     match fork().unwrap() {

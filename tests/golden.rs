@@ -415,8 +415,8 @@ fn golden_stores_of_128_bits() {
     check_golden(&golden_128());
 }
 
-/// Builds a store from the options and documents of a golden store, and checks that the engine and the independent
-/// reader read the right contents.
+/// Builds a store from the options and documents of a golden store, and checks that the engine and
+/// `format-spec/reader.py` read the right contents.
 fn check_fresh<F: Fingerprint>(golden: &GoldenStore<F>) {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("store");
@@ -425,7 +425,7 @@ fn check_fresh<F: Fingerprint>(golden: &GoldenStore<F>) {
     check_reader(&store, golden);
 }
 
-/// Builds stores with these table plans, and checks that the engine and the independent reader read the right contents.
+/// Builds stores with these table plans, and checks that the engine and `format-spec/reader.py` read the right contents.
 /// The stores are larger than the golden stores: they have `count` random or clustered fingerprints, names in several
 /// chunks, and a name of maximum length.
 fn fresh<F: Fingerprint>(plans: &[&str], count: usize) {
@@ -454,7 +454,7 @@ fn fresh_stores_of_128_bits() {
     fresh::<u128>(&["probe-3", "probe-2"], 1200);
 }
 
-/// The engine and the independent reader read blocks with the maximum number of fingerprints.
+/// The engine and `format-spec/reader.py` read blocks with the maximum number of fingerprints.
 #[test]
 fn the_largest_blocks() {
     for codec in [Codec::Gap, Codec::EliasFano] {

@@ -58,7 +58,7 @@ fn operation() -> impl Strategy<Value = StoreOperation> {
     ]
 }
 
-/// Expected note of each id. The note of an id with the value `n` has `n` bytes, which are all equal to `n`. More
+/// Expected notes. The key is an id. The value `n` stands for a note of `n` bytes, which are all equal to `n`. More
 /// tests of notes are in `tests/names_and_notes.rs`.
 type NoteModel = BTreeMap<u64, u8>;
 

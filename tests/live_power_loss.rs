@@ -15,8 +15,8 @@ use crate::support::disk::{Failure, Fault, OperationFilter, OperationKind, Simul
 use crate::support::random::Random;
 use crate::support::samples::PairModel;
 
-/// Marks the store's only metadata value in the expected contents (a [`PairModel`], a set of pairs of numbers). The value
-/// is one of the ids in the newest batch. The pair for it consists of this constant and the value.
+/// The store's only metadata value is a number: one of the ids in the newest batch. In the expected contents (a
+/// [`PairModel`], a set of pairs of numbers), the pair of this constant and the number stands for the metadata value.
 const METADATA_KEY: u64 = 0x6d61_726b;
 /// Id of the only document with a note. The note is a number: one of the ids in the newest batch or bulk load. In the
 /// expected contents (a [`PairModel`], a set of pairs of numbers), the pair of this constant and the number stands for
@@ -116,8 +116,8 @@ fn path() -> &'static Path {
     Path::new("store")
 }
 
-/// The result of running a sequence of steps on a store. It tells which contents the store may have if only the first
-/// disk operations are done.
+/// The result of running a sequence of steps on a store. For a power loss after any disk operation of the run, it tells
+/// which contents the store may have.
 struct History {
     disk: SimulatedDisk,
     /// Expected contents before the first step and after each step.

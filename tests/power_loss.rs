@@ -81,7 +81,8 @@ struct Outcomes {
 }
 
 /// Simulates several power losses after each operation of the disk, and reads the store after each: one power loss in
-/// which no unsynced data survives, one in which all survives, and `seeds` in which random data survives.
+/// which no unsynced data survives, one in which all survives, and `seeds` in which random data survives. `candidates` has
+/// the sets of fingerprints that the store may have.
 fn crash_everywhere(disk: &SimulatedDisk, seeds: u64, candidates: &[Vec<u64>]) -> Outcomes {
     let start = Instant::now();
     let mut outcomes =

@@ -183,9 +183,9 @@ impl LibrarySources {
 
     /// Adds `item` to the list, as an item of `module`, if it is public. The item is defined in the module `home`.
     ///
-    /// `wanted` is `None` if `module` is `home`. If a `use` in `module` re-exports the item, `wanted` has the name in
-    /// the `use`, and the alias after `as` if there is one. Then the item is added only if it is defined with this name.
-    /// If there is an alias, the list shows the item with the alias.
+    /// If `module` is `home`, `wanted` is `None`. Otherwise `wanted` comes from a `use` in `module`: the name that it
+    /// re-exports, and the alias after `as` if there is one. An item with another name is not added. If there is an
+    /// alias, the list shows the item with the alias.
     fn list_item(
         &self,
         home: &[String],

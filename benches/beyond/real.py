@@ -32,7 +32,10 @@ def largest_corpus(data):
 
 
 def read_texts(path, characters):
-    """Yields the first `characters` characters of both versions of each page, without front matter. Equal texts are yielded once."""
+    """Yields the distinct texts of a file that has an old and a new version of each page.
+
+    A text is the first `characters` characters of a version, without front matter.
+    """
     seen = set()
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         for line in lines:

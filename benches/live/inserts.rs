@@ -119,8 +119,8 @@ pub(crate) fn measure_durable() -> Result<()> {
 /// Number of documents that each thread passes to `insert_if_new`.
 const THREAD_DOCUMENTS: u64 = 200_000;
 
-/// Measures the rate of `insert_if_new` in a store with `count` fingerprints. Half of the documents are near stored
-/// fingerprints, half are new.
+/// Measures the rate of `insert_if_new` in a store with `count` fingerprints. Half of the inserted fingerprints are near
+/// stored ones, half are random.
 pub(crate) fn measure_if_new(count: u64) -> Result<()> {
     println!("| insert_if_new, {count} stored | threads | documents/s | duplicates |");
     println!("|---|---|---|---|");

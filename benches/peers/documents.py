@@ -32,7 +32,7 @@ def find_files(path):
 
 
 def read_records(path, fields):
-    """Yields the rows of a file as dicts."""
+    """Yields the rows of a Parquet or JSON Lines file as dicts. Of a Parquet file, reads only the columns `fields`."""
     if path.endswith(PARQUET):
         from pyarrow.parquet import ParquetFile
 

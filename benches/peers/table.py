@@ -35,7 +35,10 @@ MIB = 1 << 20
 
 
 class Bench:
-    """Runs the tools on one corpus in the output folder, and compares their results with the similar pairs of the corpus."""
+    """Runs the tools on one corpus, and compares their results with the similar pairs of the corpus.
+
+    The corpus and all results are files in the folder of the option `--output`.
+    """
 
     def __init__(self, arguments):
         self.arguments = arguments

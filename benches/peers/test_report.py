@@ -1,4 +1,4 @@
-"""Tests of the table and the plot: `python3 -m unittest benches/peers/test_report.py`."""
+"""Tests of report.py, which makes a table and a plot: `python3 -m unittest benches/peers/test_report.py`."""
 
 import sys
 import unittest

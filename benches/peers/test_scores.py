@@ -1,4 +1,4 @@
-"""Tests of the scores and of reading documents: `python3 -m unittest benches/peers/test_scores.py`."""
+"""Tests of scores.py and documents.py: `python3 -m unittest benches/peers/test_scores.py`."""
 
 import gzip
 import json

@@ -73,7 +73,8 @@ class Setup:
     def find_or_build(self, program, package=None):
         """Returns the path of a program of this project.
 
-        Builds the program, unless the environment variable SIMSTORE is set and the folder of `self.simstore` has the program.
+        The environment variable SIMSTORE can name the `simstore` program to measure. If its folder also has this program, returns that
+        one. Otherwise builds the program.
         """
         existing = Path(self.simstore).resolve().with_name(program)
         if os.environ.get("SIMSTORE") and existing.exists():

@@ -3,8 +3,10 @@
 
     venv/bin/python benches/python/calls.py target/release/simstore CORPUS.jsonl.gz [--count N]
 
-The Python run and the other run alternate; the table has the median of their ratios. The store has `--count` random fingerprints in the
-default plan. Half of the queries are stored fingerprints with up to 3 flipped bits.
+`Profile.fingerprints` is compared with `simstore fingerprint`, and queries of a store with the same queries in Rust. Runs in Python
+alternate with runs outside of it, and the last column has the median of the ratios (for single queries, of the differences) of two
+successive runs. The store has `--count` random fingerprints in the default plan. Half of the queries are stored fingerprints with up to 3
+flipped bits.
 """
 
 import argparse

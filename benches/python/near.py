@@ -3,8 +3,9 @@
 
     venv/bin/python benches/python/near.py FINGERPRINTS.u64 --distance 3 [--count N] [--tools NAME...]
 
-Each tool is a separate process that reads the file and writes the pairs. The time in brackets excludes the start of Python and the
-imports of this script. The truth is the result of brute force with numpy, or of the first tool if numpy is not among the tools.
+Each tool is a separate process that reads the file and writes the pairs. The table has the wall-clock time of the process, and in brackets
+the time without the start of Python and the imports of this script. The recall is relative to the pairs found by brute force with numpy,
+or by the first tool if numpy is not among the tools.
 """
 
 import argparse

@@ -38,7 +38,10 @@ def write_pairs(path, pairs):
 
 
 def run_pypi(corpus, distance, output):
-    """Calls simhash as its documentation shows: makes fingerprints, builds the index, and queries it with each fingerprint."""
+    """Finds the pairs with the PyPI package simhash, used as its documentation shows, and writes them to `output`.
+
+    Makes the fingerprints, builds the package's index, and queries it with each fingerprint.
+    """
     import logging
 
     from simhash import Simhash, SimhashIndex

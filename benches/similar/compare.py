@@ -103,7 +103,8 @@ def share(part, whole):
 def removed_by_stars(count, similar):
     """Returns the documents that an exact comparison removes.
 
-    The documents 0 to `count - 1` are visited in order. A document is removed if an earlier similar document was kept.
+    The documents 0 to `count - 1` are visited in order. A document is removed if an earlier similar document was kept. `similar` maps a
+    document to the set of documents similar to it.
     """
     removed = set()
     for position in range(count):
@@ -140,7 +141,7 @@ def write_union(sources, path):
 
 
 class Bench:
-    """Measures the tools on the corpora. Its folder has files that later runs reuse."""
+    """Measures tools on corpora. Keeps the files that it makes of a corpus, so that later runs reuse them."""
 
     def __init__(self, arguments):
         self.arguments = arguments

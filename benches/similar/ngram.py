@@ -8,7 +8,7 @@ of a word. The script answers four questions, each for English words and for n f
 
 1. How similar are revisions of a page (median Jaccard similarity), depending on the share of the text that changed?
 2. How similar is a text to its copy if a share of its words is replaced at random?
-3. How similar are Chinese texts after edits that replace, delete and insert as many words at the same places as English revisions?
+3. How similar are Chinese texts after the edits of English revisions: as many words replaced, deleted and inserted, at the same places?
 4. How well does the threshold 0.8 separate revisions from random pairs, for whole texts and for paragraphs of 20 to 100 characters?
 
 It needs only the standard library, uses a fixed seed, and takes two minutes.
@@ -115,9 +115,9 @@ def median(values):
 
 
 def split_into_words(words):
-    """Groups tokens into words, and returns the list of tokens of each word.
+    """Groups the tokens of a text, here the argument `words`, into longer words. Returns the list of tokens of each longer word.
 
-    A word is one token of a script with spaces, or about HAN_PER_WORD successive characters of a script without spaces.
+    A longer word is one token of a script with spaces, or about HAN_PER_WORD successive characters of a script without spaces.
     """
     result, start, pending = [], 0, 0.0
     while start < len(words):

@@ -26,7 +26,7 @@ from ngram import (
 
 
 def read_paragraphs(text):
-    """Yields (tokens, paragraph) for each paragraph of 20 to 100 tokens, if at least half of them are from scripts without spaces."""
+    """Yields (tokens, paragraph) for each paragraph that has 20 to 100 tokens, at least half of them in scripts without spaces."""
     for paragraph in text.split("\n"):
         words = tuple(tokenize(paragraph)[:MAX_TOKENS])
         if 20 <= len(words) <= 100 and sum(map(is_unspaced, words)) * 2 >= len(words):

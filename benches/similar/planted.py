@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures the recall of `simstore dedup --similar` for planted copies in random documents, by similarity, and its time and memory.
+"""Measures `simstore dedup --similar` on random documents with planted copies: its recall for ranges of similarity, its time and memory.
 
     cargo build --release -p simstore-cli -p simstore-synth && python3 benches/similar/planted.py --documents 1M 10M
     target/similar/venv/bin/python benches/similar/planted.py --documents 10M --memory 4GiB --rivals rensa-texts
@@ -48,8 +48,9 @@ def similarity_bins(threshold):
 
 
 def find_planted_pairs(path, copies, header):
-    """Reads the pairs of ids that a tool found. Returns the set of pairs that are in `copies`, and the number of all pairs.
+    """Reads the pairs of ids that a tool found. Returns the set of those pairs that are in `copies`, and the number of all found pairs.
 
+    `copies` are the pairs of an original and a copy in the corpus.
     `header` says whether the file begins with a header line.
     """
     found, total = set(), 0

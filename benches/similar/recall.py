@@ -1,4 +1,4 @@
-"""Draws the recall of a pair of texts against its similarity: computed by the formula, and measured with random sets.
+"""Draws the probability that simstore finds a pair of texts, by its similarity: computed by formula, and measured with random sets.
 
     python3 benches/similar/recall.py docs/similarity.svg
 

@@ -3,9 +3,10 @@
 
     venv/bin/python benches/similar/rivals.py TOOL SHINGLES.jsonl --similarity 0.8 --output FOUND.tsv
 
-For `compare.py`, the corpus is the output of `simstore-similar --shingles`: the distinct hashed shingles of each document, separated by
-spaces. So all tools have the same sets, and no tool cleans or tokenizes texts. `rensa-texts` and the tools of `../peers` tokenize the
-texts of the corpus themselves. A line of the output is a pair or a cluster of ids; for `../peers`, the id of a kept document.
+For most tools of `compare.py`, the corpus is the output of `simstore-similar --shingles`: the distinct hashed shingles of each document,
+separated by spaces. So all these tools have the same sets, and none of them cleans or tokenizes texts. Other tools, such as `rensa-texts`
+and those of `../peers`, get the original texts. A line of the output is a pair or a cluster of ids; for `../peers`, the id of a kept
+document.
 """
 
 import argparse

@@ -32,7 +32,10 @@ def flip_bits(fingerprints, flips, random):
 
 
 def generate(shape, count, seed=16):
-    """Returns `count` fingerprints as u64, in random order. `shape` is "random", "mixed" or "clustered"."""
+    """Returns an array of `count` fingerprints in random order.
+
+    `shape` is "random", "mixed" (a fifth are equal or near to another) or "clustered" (groups of 10 near fingerprints).
+    """
     random = np.random.default_rng(seed)
     if shape == "random":
         return random.integers(0, 1 << 64, count, dtype=np.uint64)

@@ -4,11 +4,12 @@
     PYTHON=venv/bin/python
     $PYTHON benches/spark/join.py 1M 10M 50M [--shape mixed] [--what near_pairs clusters] [--memory 3072] [--folder target/spark]
 
-`inputs.py` generates the fingerprints if the folder does not have them. The runs are separate processes, one after the other.
+`inputs.py` generates the fingerprints if the folder does not have them. The runs are separate processes, one after the other. Both must
+have the same result. The table has these figures:
 
-- One machine: `simstore.self_join` or `simstore.clusters` in memory, on all cores. The time in brackets is from Parquet to Parquet.
-- Spark: two executors with one core each, from Parquet to Parquet. The time excludes the start of Spark.
-- Both results must be equal.
+- One machine: time of `simstore.self_join` or `simstore.clusters` in memory, on all cores; in brackets, the time including reading the
+  input from Parquet and writing the result to Parquet.
+- Spark: time with two executors of one core each, including reading and writing Parquet, but not the start of Spark.
 - Shuffled: bytes that all stages write for shuffles, divided by the rows of the input. Spilled: bytes that Spark writes to disk because
   memory is full.
 - Memory of an executor: largest resident memory with its Python workers; in brackets, the JVM and the workers separately.
@@ -117,7 +118,7 @@ def run(arguments):
 
 
 def run_spark(query, arguments):
-    """Runs the function `query` on a new Spark cluster, from Parquet to Parquet. Returns its figures."""
+    """Runs the function `query` on a new Spark cluster, with input and output in Parquet. Returns the figures of the run."""
     from cluster import Cluster
 
     settings = dict(setting.split("=", 1) for setting in arguments.set)

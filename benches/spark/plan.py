@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Estimates near_pairs of a very large set on a cluster from rates measured on this machine; prints Markdown tables.
+"""Predicts the time that near_pairs takes on a cluster for a very large set of fingerprints. Prints Markdown tables.
+
+The prediction uses rates that are measured on this machine.
 
     venv/bin/python benches/spark/join.py 50M --what near_pairs --log LOG
     venv/bin/python benches/spark/plan.py --log LOG --rows 50M [--processor SECONDS]    store the rates of the stages in plan.tsv
@@ -11,10 +13,11 @@ near_pairs splits a set into parts, once for each of four tables, and joins each
 some bits. One part of a large set fits on this machine, so `--measure` generates the random fingerprints of one part and joins them. The
 rate of the join is thus measured at the real size, not extrapolated from smaller sets.
 
-The cost of each stage is linear in the rows, except the cost of the native join, a part of the stage `joined`. For this stage, the plan
-takes the cost in LOG, subtracts the join at the size of LOG, and adds the join at the planned size. So measure the join also at the size of
-LOG, for example with `--measure 50M:16`. The time of a stage is the run time of its tasks, which is correct if nothing else runs on the
-machine. `--processor` gives the CPU seconds that join.py prints; they are divided among the stages in proportion to their run times.
+The cost of each Spark stage is linear in the rows, except that the stage `joined` includes the native join. For this stage, the plan takes
+the cost in LOG, subtracts the cost of the native join for the rows of LOG, and adds its cost for the planned rows. So measure the join also
+for the rows of LOG, for example with `--measure 50M:16`. The time of a stage is the run time of its tasks, which is correct if nothing else
+runs on the machine. `--processor` gives the CPU seconds that join.py prints; they are divided among the stages in proportion to their run
+times.
 """
 
 import argparse
@@ -126,7 +129,7 @@ def stage_rates(rates):
 
 
 def plan_stages(rates, count, executors):
-    """Plans near_pairs of `count` fingerprints on a number of executors.
+    """Predicts the time of each Spark stage of `near_pairs` of `count` fingerprints. `rates` is the result of `read_rates`.
 
     Returns (number of parts, [(stage, seconds by resource, limiting resource)], total seconds, bytes over the network).
     """
@@ -179,10 +182,10 @@ def print_plan(count, executor_counts):
 
 
 def random_part(parts, table, count, seed=16):
-    """Returns `count` random fingerprints that all belong to the first part of a table, so that they are equal in some bits.
+    """Returns `count` random fingerprints that all belong to the first part of a table of a join.
 
-    `parts` is the `simstore.JoinParts` that splits each table of the join into parts; `table` is the index of the table. The result is an
-    Arrow array with one binary value, in which each fingerprint has 8 bytes.
+    `parts` is the `simstore.JoinParts` of the join. It splits each table into parts, by some bits of the fingerprints. `table` is the index
+    of the table. The result is an Arrow array with one binary value, in which each fingerprint has 8 bytes.
     """
     import pyarrow
 

@@ -13,7 +13,7 @@
   itself, so its time includes making and hashing the shingles.
 
 Each run is a separate process with its own Spark: two executors with one core each, and default settings. The time is from reading the
-input to writing the pairs as Parquet, without the start of Spark; for tools without Spark, it is in brackets. CPU seconds are of all
+input to writing the pairs as Parquet, without the start of Spark; for tools without Spark, this time is in brackets. CPU seconds are of all
 processes of Spark, including the driver. Shuffled is the bytes written for shuffles. Memory is the largest resident memory of an executor
 with its Python workers.
 """

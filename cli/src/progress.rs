@@ -29,11 +29,11 @@ pub(crate) struct ProgressDisplay {
     started: Instant,
     /// Counts of the diagnostics of reading that are not printed yet, such as the number of skipped files.
     read_diagnostics: Mutex<ReadDiagnosticCounts>,
-    /// Number of malformed documents in the current stage.
+    /// Number of malformed documents found since a stage of the command, such as reading the inputs, last ended.
     malformed_count: Mutex<u64>,
     /// Table of all malformed documents, for `--bad`.
     malformed_list: Mutex<Option<MalformedList>>,
-    /// Progress bars of the running stages. The keys are the names of the stages.
+    /// Progress bars of the running stages of the command, by the name of the stage.
     stage_bars: Mutex<BTreeMap<&'static str, ProgressBar>>,
 }
 
@@ -51,7 +51,7 @@ impl ProgressDisplay {
         }
     }
 
-    /// Removes and returns the diagnostics of reading that are not printed yet.
+    /// Returns the counts of diagnostics of reading, such as skipped files, that are not printed yet. Resets the counts.
     pub(crate) fn take_read_diagnostics(&self) -> ReadDiagnosticCounts {
         std::mem::take(&mut lock(&self.read_diagnostics))
     }
@@ -118,8 +118,8 @@ impl ProgressDisplay {
         }
     }
 
-    /// Prints a library diagnostic, with flags in place of the library's option names. With `--quiet`, prints only warnings, skipped
-    /// inputs and completed outputs.
+    /// Prints a library diagnostic, with flags in place of the library's option names. With `--quiet`, prints it only if it is a
+    /// warning, or is about a skipped input or a completed output.
     pub(crate) fn print_diagnostic(&self, diagnostic: &Diagnostic<'_>) {
         match diagnostic {
             Diagnostic::CompletedOutput(_) => print_message(&diagnostic.to_string()),

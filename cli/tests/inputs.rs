@@ -220,7 +220,7 @@ fn skipped_inputs_are_reported() {
     );
 }
 
-/// JSON files with settings among the pages of a site are skipped.
+/// If a folder of pages also has JSON files that hold settings instead of texts, these files are skipped.
 #[test]
 fn settings_among_texts_are_skipped() {
     let folder = TestFolder::new();

@@ -7,7 +7,7 @@ use crate::{CommandOutput, TestFolder};
 /// Limit of a command's address space, in KiB. The limit is enough for the program, its threads, and a few copies of the
 /// longest document in these tests. A command that parsed one of the inputs in full would need much more.
 const ADDRESS_SPACE_KIB: u64 = 200_000;
-/// Number of values in the long fields of the inputs, and number of columns in the long header.
+/// Number of repetitions in the inputs: of a value in a JSON array, or of a column name in a CSV header.
 const VALUE_COUNT: usize = 6_000_000;
 
 /// Runs a bash line in an address space of [`ADDRESS_SPACE_KIB`]. `$simstore` is the binary.

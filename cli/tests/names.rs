@@ -21,8 +21,8 @@ fn write_links(folder: &TestFolder) {
     std::process::Command::new("mkfifo").arg(folder.path("d/pipe.md")).status().unwrap();
 }
 
-/// A file with several names is one document. With each rule of `--keep`, results have the file's own name,
-/// not a link.
+/// A file with several names is one document. With each rule of `--keep`, results have the file's own name, not the
+/// name of a link to it.
 #[test]
 #[cfg(unix)]
 fn a_file_with_several_names_is_one_document() {

@@ -147,7 +147,7 @@ fn outputs_are_distinct_and_do_not_overwrite_inputs() {
     assert_eq!(folder.read("a.jsonl"), KEPT);
 }
 
-/// The next run reuses and removes the temporary files of a killed process.
+/// A run overwrites the temporary files that a killed process has left, and leaves none behind.
 #[cfg(target_os = "linux")]
 #[test]
 fn temporary_files_of_a_killed_process_are_reused() {

@@ -178,7 +178,7 @@ fn each_part_of_a_profile_name_is_explained_and_valid() {
     }
 }
 
-/// `simstore profiles` explains all names that error messages about unknown profiles list.
+/// An error message about an unknown profile lists valid names. `simstore profiles` explains all of these names.
 #[test]
 fn the_table_explains_profiles() {
     let folder = TestFolder::new();

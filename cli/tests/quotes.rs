@@ -4,7 +4,7 @@ use crate::{CommandOutput, TestFolder};
 
 /// Length of an overlong argument in bytes: too long for a message, but short enough for the system's argument limit.
 const LONG_VALUE_BYTES: usize = 100_000;
-/// Maximum length of all messages of a command, in bytes.
+/// Maximum length of all messages of a command together, in bytes.
 const MESSAGE_BYTES_MAX: usize = 2_000;
 
 /// Asserts that a command fails with a short message that abbreviates a value by `...`.

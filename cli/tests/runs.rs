@@ -85,8 +85,8 @@ fn a_damaged_part_is_reported_and_replaced() {
     }
 }
 
-/// If a pipe has the path of a file in the `--resume` folder (a part file or a stage file), the run does not block
-/// on the pipe, but reports it and replaces it by a file.
+/// If a pipe has the path of a file that a run keeps in the `--resume` folder (the result of a part of the input, or of
+/// a stage of the run), the run does not block on the pipe, but reports it and replaces it by a file.
 #[cfg(unix)]
 #[test]
 fn a_pipe_at_the_path_of_a_part_or_stage_is_replaced() {
@@ -171,8 +171,9 @@ fn a_part_with_wrong_content_is_refused() {
     folder.run(&["dedup", "a.jsonl", "--resume", "work"]).fails(1, "a line is longer than 67108864 bytes");
 }
 
-/// A run with `--resume` detects a change in the middle of an input file by the file's modification time. If this
-/// time were unchanged, the run would compare only bytes at both ends of the file.
+/// A run with `--resume` keeps the result of each part of the input for later runs, but does not reuse the result if an
+/// input file of the part has changed. If the change is in the middle of the file, the run notices it by the file's
+/// modification time.
 #[test]
 fn a_part_of_a_changed_file_is_replaced() {
     let folder = TestFolder::new();
@@ -284,8 +285,7 @@ fn shards_are_joined() {
     folder.run(&["dedup", "a.hex", "--resume", "all"]).fails(2, "--resume needs documents");
 }
 
-/// A run with `--shard` gives no warning about empty input, even if all inputs belong to other shards. It gives no
-/// warning about fingerprints either, because it compares texts by similarity.
+/// A run with `--shard` gives no warning about empty input if all input documents belong to other shards.
 #[test]
 fn a_shard_without_parts_gives_no_warning() {
     let folder = TestFolder::new();

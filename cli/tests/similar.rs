@@ -296,8 +296,8 @@ fn temporary_folders_of_killed_builds_are_removed() {
     folder.run(&["verify", "pages"]).ok();
 }
 
-/// A run can be repeated with the options that created the store. An option that later runs refuse is refused
-/// by the first run too.
+/// The first run of `dedup --against STORE --add` creates the store, and can be repeated with the same options. An
+/// option that later runs refuse is refused by the first run too.
 #[test]
 fn the_first_run_accepts_the_same_options_as_later_runs() {
     let folder = TestFolder::new();

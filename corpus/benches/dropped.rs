@@ -2,8 +2,8 @@
 //! documents that lose the largest share of their words to markup rules. Prints Markdown.
 //!
 //! `cargo bench -p simstore-corpus --bench dropped -- FILE.jsonl.gz ...` lists ten documents of each file; with `--losers=N`, it
-//! lists N. The counts before cleaning include the words in front matter, addresses and attributes. From HTML documents, only
-//! front matter is dropped.
+//! lists N. The counts before cleaning include the words in front matter, addresses and attributes. In HTML documents, the
+//! cleaning drops only front matter.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

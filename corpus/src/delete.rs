@@ -34,7 +34,7 @@ const LOOKUP_BATCH_DOCUMENTS: usize = 1 << 16;
 /// A transaction is committed when it takes this many bytes in the log, and another transaction is started.
 const BATCH_TRANSACTION_BYTES: usize = 1 << 20;
 /// [`delete_ids`] starts another transaction when the current one takes this many bytes in the log. Smaller deletions take one
-/// transaction, so they are atomic. The size is only a quarter of the maximum, because a transaction is held in memory.
+/// transaction, so they are atomic. A transaction could be four times as large, but it is held in memory.
 const ATOMIC_TRANSACTION_BYTES: usize = 1 << 28;
 
 /// Result of deleting documents by their fingerprints or texts.

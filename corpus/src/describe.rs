@@ -121,10 +121,11 @@ pub struct LogDescription {
     pub number: u64,
     /// Size of the log, in bytes.
     pub bytes: u64,
-    /// Size of the torn tail, in bytes: the part after the last valid record. It remains if a crash cut off a record, or if a
-    /// record is being written.
+    /// Size of the torn tail (the part after the last valid record), in bytes. A log has a torn tail if a crash cut off a
+    /// record, or while a record is being written.
     pub torn_bytes: u64,
-    /// Whether the store has recorded where the log ends. If not, damage can be the cause of a torn tail too.
+    /// Whether the store has recorded where the log ends. If not, the cause of a torn tail (bytes after the last valid record)
+    /// can also be damage.
     pub ended: bool,
     /// Number of valid records.
     pub records: u64,
@@ -183,11 +184,12 @@ pub struct TableDescription {
 /// the fields of a symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct SymbolCount {
-    /// Position of the first bit that differs from an earlier fingerprint, or top bit of the numeric difference (the *coded
-    /// bit*). It has the value 2^h. See [`Coding::h`].
+    /// Position of the *coded bit*, which has the value 2^h. The coded bit is the first bit that differs from an earlier
+    /// fingerprint or, if the numeric difference to the predecessor is coded, the top bit of this difference. See
+    /// [`Coding::h`].
     pub h: u32,
-    /// Number of bits below bit [`h`](Self::h) that differ from the earlier fingerprint, if their positions are stored. `None`
-    /// if all bits below bit `h` are stored as they are. See [`Coding::differing`].
+    /// Number of bits below bit [`h`](Self::h) that differ from an earlier fingerprint, relative to which the fingerprint is
+    /// coded. `None` if all bits below bit `h` are stored as they are. See [`Coding::differing`].
     pub differing: Option<u32>,
     /// Whether the fingerprints with this symbol are coded relative to a fingerprint before their predecessor, not relative to
     /// the predecessor itself. See [`Coding::back`].

@@ -57,8 +57,8 @@ pub struct SimilarityBin {
     /// in the bin of its greatest similarity to a more preferred document. With the default
     /// [`keep`](DedupConfig::keep), earlier documents are preferred.
     pub duplicates: u64,
-    /// Sum of `duplicates` over this bin and all higher bins. A run with the threshold `from` removes at most
-    /// this number of documents.
+    /// Sum of [`duplicates`](Self::duplicates) over this bin and all higher bins. A run with the threshold
+    /// [`from`](field@Self::from) removes at most this number of documents.
     pub removed_at_most: u64,
 }
 

@@ -39,7 +39,8 @@ pub trait RunObserver {
         Ok(())
     }
 
-    /// Called after all output files are complete, before they get their names and before the store changes.
+    /// Called after all output files are complete, before they are renamed to their final names and before the store
+    /// changes.
     ///
     /// # Errors
     /// An error ends the run. The output files are removed.
@@ -56,8 +57,8 @@ impl<W: Observer> RunObserver for W {
 }
 
 /// Reads all inputs, finds near-duplicates and writes the outputs. If [`DedupConfig::add`] is set, adds the
-/// kept documents to a store. At the end, the output files get their names and the store changes, in one step.
-/// If the process is killed during this step, the next run that adds to the store completes it.
+/// kept documents to a store. At the end, the store changes and the output files are renamed to their final names, in
+/// one step. If the process is killed during this step, the next run that adds to the store completes it.
 ///
 /// # Errors
 /// After an error, nothing is written or added, unless its message says otherwise.

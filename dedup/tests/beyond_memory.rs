@@ -44,7 +44,8 @@ impl DiagnosticRecorder {
     }
 }
 
-/// Returns a text of random words, a copy of a text in `before`, or an empty text. Adds a text of random words to `before`.
+/// Returns a text of random words, which is also added to `before`; sometimes a copy of a text in `before`, or an empty text
+/// instead.
 fn text(random: &mut Random, before: &mut Vec<String>) -> String {
     match random.below(100) {
         0 | 1 => String::new(),

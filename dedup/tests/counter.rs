@@ -55,10 +55,10 @@ const THREADS: usize = 3;
 /// One order of the operations of all threads.
 #[derive(Default)]
 struct Order {
-    /// For each of the first steps, the thread that must run next, as an index into `waiting`. At later steps, the
-    /// first waiting thread runs.
+    /// For each of the first steps, the thread that must run next, as an index into the waiting threads. At later steps,
+    /// the first waiting thread runs.
     prescribed: Vec<usize>,
-    /// For each step so far: the index of the chosen thread in `waiting`, and the number of waiting threads.
+    /// For each step so far: the index of the chosen thread among the waiting threads, and the number of waiting threads.
     choices: Vec<(usize, usize)>,
     waiting: Vec<usize>,
     ended: usize,
@@ -96,8 +96,8 @@ fn wait_for_turn() {
     order.turn = None;
 }
 
-/// For every order of operations, makes a value, calls `run` with it on all threads, and then checks the value.
-/// Returns the number of orders.
+/// For every order of the threads' operations, makes a value, calls `run` with it on all threads, and then checks the
+/// value. Returns the number of orders.
 fn in_every_order<T: Sync>(
     make: impl Fn() -> T,
     run: impl Fn(&T) + Sync,

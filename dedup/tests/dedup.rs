@@ -292,7 +292,7 @@ fn dropped_files_leave_nothing() {
     assert_eq!(all_files(folder.0.path()).len(), before.len() + 2);
 }
 
-/// Observer that cancels a run after its output files were written, before they get their names.
+/// Observer that cancels a run after its output files were written, before they are renamed to their final names.
 struct CancelWhenWritten<'a> {
     folder: &'a Path,
     /// Number of files in the folder before the run.
@@ -452,7 +452,8 @@ fn the_same_run_adds_once() {
     assert_eq!((stored(&out.join("store")), fs::read(out.join("keep")).unwrap()), before);
 }
 
-/// Observer that calls a function after the output files of a run were written, before they get their names.
+/// Observer that calls a function after the output files of a run were written, before they are renamed to their final
+/// names.
 struct WriteHook<F>(F);
 
 impl<F: Fn() -> Result<()>> RunObserver for WriteHook<F> {
@@ -494,8 +495,8 @@ fn a_store_that_another_run_has_made_is_not_added_to() {
     }
 }
 
-/// If a run was killed while its output had a hidden name, the next run gives the output its name before it lists its
-/// inputs, so that the output can be one of the inputs.
+/// If a run was killed before it renamed its output from a hidden name to the final name, the next run renames the output
+/// before it lists its inputs, so that the output can be one of the inputs.
 #[test]
 fn files_of_an_interrupted_run_get_their_names_before_inputs_are_listed() {
     let folder = TempFolder::new();

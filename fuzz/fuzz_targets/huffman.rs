@@ -11,7 +11,7 @@ mod tables;
 const MAX_CODE_BITS: u8 = 12;
 
 /// Writes the code lengths of a complete code (Kraft sum 1) to `lengths`, which must be all 0. First takes each length of
-/// `wanted` that still fits. Then adds the lengths that make the code complete.
+/// `wanted` that does not raise the Kraft sum above 1. Then adds the lengths that make the code complete.
 fn complete(wanted: &[u8], lengths: &mut [u8]) {
     let mut free = 1_u32 << MAX_CODE_BITS;
     let symbols = lengths.len();

@@ -98,8 +98,8 @@ fn documents_that_are_too_long_for_the_memory_are_refused_in_every_format() {
     assert!(reason == LIMIT_MESSAGE && named == path.join("long.txt"), "{reason}");
 }
 
-/// If `max_bytes` is smaller than the limit that follows from the memory budget, the error advises to raise `max_bytes`,
-/// which users know as the option `max_document`.
+/// If `max_bytes` is smaller than the limit that follows from the memory budget, the error for a longer document advises
+/// to raise `max_bytes`, which users know as the option `max_document`.
 #[test]
 fn the_lesser_limit_counts() {
     let folder = TempFolder::new();

@@ -99,8 +99,8 @@ impl PyArrowArray {
     }
 
     /// Copies the values to a numpy array. ``numpy.asarray(a)`` differs in two cases: if a value is null, and for
-    /// fingerprints of 128 bits. It then returns an array of objects, with None for nulls and bytes for
-    /// fingerprints.
+    /// fingerprints of 128 bits. In these cases ``numpy.asarray`` returns an array of objects, with None for nulls and
+    /// bytes for fingerprints.
     ///
     /// Parameters
     /// ----------

@@ -26,7 +26,7 @@ pub(crate) struct BatchReader {
     /// Maximum number of rows in a batch.
     size: usize,
     schema: SchemaRef,
-    /// Whether an earlier read failed. Its rows are lost, so later reads fail too.
+    /// Whether an earlier read was stopped or failed. The rows of that read are lost, so later reads fail too.
     is_interrupted: bool,
 }
 

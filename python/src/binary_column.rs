@@ -48,8 +48,8 @@ fn unpack_hashes(bytes: &[u8]) -> PyResult<Vec<u64>> {
     }
 }
 
-/// Returns the error for columns that do not have the form in which cluster tasks write them. `expected` describes
-/// that form.
+/// Returns the error for columns that do not have the form in which the tasks of a distributed search write them.
+/// `expected` describes that form.
 pub(crate) fn unexpected_columns(expected: &str) -> PyErr {
     PyValueError::new_err(format!("expected {expected}: the columns are not those that a task has made"))
 }

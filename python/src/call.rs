@@ -63,7 +63,7 @@ impl PyProgress {
     }
 }
 
-/// A running call. The libraries report progress to it, and poll it for cancellation.
+/// A running call from Python to this module. The Rust crates report progress to it, and poll it for cancellation.
 pub(crate) struct Call {
     is_stopped: AtomicBool,
     /// Unreported progress, one entry per step; the most recently updated step is last.
@@ -78,7 +78,7 @@ pub(crate) struct Call {
     raised: Mutex<Option<PyErr>>,
     /// Channel to the thread that called from Python.
     caller: Sender<CallEvent>,
-    /// Whether progress is reported, and so totals are needed.
+    /// Whether the total of each step is needed: true if the caller wants reports of the progress.
     wants_totals: bool,
 }
 
@@ -115,7 +115,7 @@ impl Call {
         }
     }
 
-    /// Stores a Python exception, which the call raises at its end. Returns the error that ends the work.
+    /// Stores a Python exception, which is raised when the call ends. Returns an error for the Rust code to return.
     pub(crate) fn raise(&self, raised: PyErr) -> Error {
         lock(&self.raised).get_or_insert(raised);
         Error::Cancelled

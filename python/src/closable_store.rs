@@ -19,7 +19,8 @@ const CANCEL_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A store that Python code can close. It is also closed when it is dropped.
 pub(crate) struct ClosableStore<T: Send + Sync> {
-    /// `None` after closing. Locked only while holding the GIL, and only briefly, so no thread holds the lock during a fork.
+    /// `None` after closing. Locked only while holding the GIL. Python code that forks holds the GIL, so no other thread
+    /// holds this lock during the fork.
     state: Mutex<Option<OpenState<T>>>,
     path: PathBuf,
     /// Id of the process that opened the store.

@@ -1,4 +1,4 @@
-//! Documents of a Python source, converted for the libraries.
+//! Documents of a Python source, converted for the Rust crates.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -150,7 +150,7 @@ pub(crate) struct DocumentIter {
     documents: DocumentSource,
     rows: DocumentRows,
     call: Arc<Call>,
-    /// Number of rows read.
+    /// Position of the next row in the source.
     row: u64,
     malformed: MalformedRows,
 }

@@ -1,4 +1,4 @@
-//! Conversion of the libraries' errors to Python exceptions.
+//! Conversion of the Rust crates' errors to Python exceptions.
 
 use std::path::Path;
 
@@ -40,7 +40,7 @@ pub(crate) fn exception(py: Python<'_>, error: Error) -> PyErr {
     }
 }
 
-/// Replaces the names of options in a library's message by their Python names.
+/// Returns an error message of a Rust crate with the Python names of the options.
 pub(crate) fn python_message(message: &str) -> String {
     message.replace("option `text_field`", "option `text`").replace("option `id_field`", "option `id`")
 }

@@ -1,4 +1,4 @@
-//! The class `Forest`, which connects near pairs to clusters, and merges the clusters that several tasks found.
+//! The class `Forest`, which joins near pairs into clusters, and merges the clusters that several tasks found.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

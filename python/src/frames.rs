@@ -106,7 +106,8 @@ pub(crate) fn read_dict_of_columns(
     read_columns(dict, &existing, names, rows)
 }
 
-/// Reads the columns of `table`, which maps names to columns of `rows` values.
+/// Reads the columns `names` of `table`, a mapping or a pandas frame with the columns `existing`. Each column has
+/// `rows` values.
 fn read_columns(
     table: &Bound<'_, PyAny>,
     existing: &[String],

@@ -130,7 +130,7 @@ pub(crate) fn iterator_source(iterator: &Bound<'_, PyIterator>, names: &FieldNam
 #[derive(Default)]
 struct ItemReader {
     names: Arc<FieldNames>,
-    /// Number of items read.
+    /// Number of items read, including malformed ones.
     rows: u64,
     /// Whether any item had a text.
     has_text: bool,
@@ -211,7 +211,8 @@ impl ItemReader {
         Ok(join_texts(texts).map(|text| DocumentRow { id, text, extra }))
     }
 
-    /// Returns an error if no document has a text, and the source has ended or enough documents were read.
+    /// Returns an error if no document so far has a text, and the source has ended or [`TEXT_SEARCH_ROWS`] documents
+    /// were read.
     fn check(&self, is_ended: bool) -> PyResult<()> {
         if self.has_text || self.rows == 0 || !is_ended && self.rows < TEXT_SEARCH_ROWS {
             return Ok(());

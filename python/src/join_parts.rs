@@ -231,7 +231,8 @@ impl PyJoinParts {
     /// Returns
     /// -------
     /// Table
-    ///     With columns place (uint32), fingerprints (binary, packed), and, for places of the first table, repeated (binary).
+    ///     With columns place (uint32), fingerprints (binary, packed), and repeated (binary): the fingerprints that occur several
+    ///     times, only in places of the first table.
     fn scatter(
         &self,
         py: Python<'_>,

@@ -18,7 +18,7 @@ use crate::call::{self, Call};
 use crate::new_documents::DocumentIds;
 use crate::texts::Texts;
 
-/// Number of texts whose features are computed together, between progress reports.
+/// Number of texts that are processed in parallel before the progress is reported.
 const TEXT_BATCH: usize = 1024;
 
 /// An open store that finds documents by the similarity of their texts.

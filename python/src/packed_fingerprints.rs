@@ -1,4 +1,4 @@
-//! Fingerprints packed into binary values, so that cluster tasks exchange thousands of fingerprints in one value.
+//! Fingerprints packed into binary values. The tasks of a compute cluster exchange thousands of fingerprints in one value.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ pub(crate) fn edge_array<F: Fingerprint>(edges: &[(F, F)]) -> PyArrowArray {
     )))
 }
 
-/// Maximum size of the values of an Arrow binary array: offsets have 32 bits.
+/// Maximum total size of the values of an Arrow binary array in bytes, because its offsets have 32 bits.
 const BINARY_COLUMN_MAX_BYTES: usize = i32::MAX as usize;
 
 /// Builder of the Arrow table that a task sends to other tasks, with one row for each receiving place. A place is

@@ -1,4 +1,4 @@
-//! Pickled arrays and tables: an Arrow IPC stream with the schema.
+//! Pickling of arrays and tables as Arrow IPC streams, which include the schema.
 
 use std::sync::Arc;
 

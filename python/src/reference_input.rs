@@ -36,7 +36,8 @@ pub(crate) enum ReferenceInput {
 
 impl ReferenceInput {
     /// Reads the argument `against` of `dedup`. Paths are taken for stores. But if all paths are patterns or
-    /// existing files that are no stores, they are taken for files of documents.
+    /// existing files that are no stores, they are taken for files of documents. If `add` is set, the run adds
+    /// documents to a store: then all paths are taken for stores, and anything else is an error.
     pub(crate) fn read(
         object: Option<&Bound<'_, PyAny>>,
         names: &FieldNames,
@@ -77,7 +78,8 @@ impl ReferenceInput {
     }
 
     /// Sets the stores in `config`. If the input is no store, adds its documents or fingerprints to a temporary
-    /// store. The temporary store is deleted when the returned folder is dropped.
+    /// store. The temporary store is deleted when the returned folder is dropped. `has_fingerprints` is whether the
+    /// run deduplicates fingerprints: then the temporary store gets fingerprints of the documents.
     pub(crate) fn set_stores(
         self,
         config: &mut DedupConfig,

@@ -45,7 +45,7 @@ pub(crate) struct Results {
 #[derive(Debug)]
 pub(crate) struct RowLabels {
     pub(crate) is_kept: Vec<bool>,
-    /// Cluster number from 1, or -1 for a row in no cluster.
+    /// For each row, the number of its cluster (from 1), or -1 if it is in no cluster.
     pub(crate) labels: Vec<i64>,
     /// The largest clusters, largest first.
     pub(crate) largest: Vec<LargeCluster>,
@@ -145,7 +145,8 @@ impl OptionalColumns {
         }
     }
 
-    /// Appends a row. The value of a column that this run does not have is ignored.
+    /// Appends a row: the distance or similarity of two documents, whether the second is in a store and in which one, and
+    /// the places of both. The value of a column that this run does not have is ignored.
     fn push(
         &mut self,
         (distance, similarity): (Option<u32>, Option<f64>),

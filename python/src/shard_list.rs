@@ -1,5 +1,5 @@
-//! Functions for cluster tasks that write or read a set of fingerprints, split into shards: the file that lists
-//! its shards, and the directory that holds the file and the shards.
+//! Functions for tasks of a compute cluster that write or read a set of fingerprints, split into shards: the file that
+//! lists its shards, and the directory that holds the file and the shards.
 
 use std::path::PathBuf;
 

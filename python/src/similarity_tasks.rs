@@ -1,4 +1,5 @@
-//! Similarity search split into cluster tasks. Each function takes and returns columns of record batches.
+//! Similarity search split into tasks for several machines, such as Spark tasks. Each function takes and returns columns
+//! of record batches.
 
 use std::sync::Arc;
 

@@ -29,8 +29,8 @@ use crate::writable_store::WritableStore;
 
 /// Approximate log bytes in each transaction when an array is written.
 const TRANSACTION_BYTES: usize = 1 << 20;
-/// Number of pairs that are looked up and deleted in one transaction. Also the number of insertions between
-/// progress reports.
+/// Number of (fingerprint, id) pairs that `delete_many` deletes in one transaction. Also the number of documents
+/// that `insert_many_if_new` inserts between two progress reports.
 const PAIR_BATCH: usize = 1 << 12;
 /// Time that a writer waits for other threads to share its sync, with `durability="group"`.
 const GROUP_COMMIT_WAIT: Duration = Duration::from_millis(2);
@@ -96,7 +96,7 @@ const GROUP_COMMIT_WAIT: Duration = Duration::from_millis(2);
 /// ['https://example.org/hamlet']
 #[pyclass(frozen, module = "simstore", name = "Store")]
 pub(crate) struct PyStore {
-    /// Shared with the store's batches.
+    /// Shared with each [`PyBatch`] of this store.
     inner: Arc<WritableStore>,
 }
 

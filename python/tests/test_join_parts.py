@@ -15,7 +15,7 @@ pa = pytest.importorskip("pyarrow")
 
 
 def route(parts, fingerprints, tasks=3, buckets=4):
-    """Returns the rows that cluster tasks would send to each place of the join, by place. A place is one part of one table."""
+    """Returns the rows that distributed tasks would send to each place of the join, by place. A place is one part of one table."""
     bucket_rows, place_rows = defaultdict(list), defaultdict(list)
     for task in range(tasks):
         task_fingerprints = helpers.to_array(fingerprints[task::tasks], parts.bits)

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Computes fingerprints with the tools that the presets reproduce.
+"""Computes fingerprints with other simhash tools. Each preset is a profile of simstore that gives the fingerprints of one tool.
 
     presets.py golden                                      write text/tests/data/presets.tsv
-    presets.py compare PRESET SIMSTORE CORPUS [--limit N]  compare with the fingerprints of SIMSTORE, for a .jsonl or .jsonl.gz
+    presets.py compare PRESET SIMSTORE CORPUS [--limit N]  compare with the fingerprints of SIMSTORE, the program
     presets.py speed PRESET CORPUS [--limit N]             speed of the tool: documents a second, one process
+
+CORPUS is a .jsonl or .jsonl.gz file.
 
 Setup, with Python 3.11 (Unicode 14):
 
@@ -47,7 +49,7 @@ def rotate(value, by, bits):
 
 
 def lookup3(key):
-    """Returns hashlittle2 of Bob Jenkins's lookup3.c with seeds 0 and 0: c in the high 32 bits, b in the low 32 bits."""
+    """Returns a 64-bit hash: hashlittle2 of Bob Jenkins's lookup3.c with both seeds 0. Its `c` is the high 32 bits, `b` the low ones."""
     state = [(0xDEADBEEF + len(key)) & MASK_32] * 3
 
     def step(target, source, by):

@@ -76,8 +76,8 @@ pub(super) struct BatchPlan {
     /// Number of index bits: the bits of the head after the group bits. The fingerprints of a group are indexed by
     /// these bits.
     pub(super) index_bits: u32,
-    /// Maximum number of bits in which the heads of a query and a stored fingerprint may differ, for the search by
-    /// the head to find the pair.
+    /// The search by the head (the leading bits) finds a query and a stored fingerprint if their heads differ in at
+    /// most this number of bits.
     pub(super) flips: u32,
     /// Number of tails, the parts into which the bits after the head are cut. It is the distance minus `flips`.
     pub(super) tails: u32,
@@ -147,9 +147,9 @@ impl BatchPlan {
         total
     }
 
-    /// Converts this plan to a [`Plan`], which checks that no match is missed, and fails if one could be. The first
-    /// table has the head (the first bits of a fingerprint) as its prefix. Each other table has one tail (a part of
-    /// the other bits) as its prefix.
+    /// Converts this plan to a [`Plan`]. Fails if the plan could miss a match within the distance. The first table has
+    /// the head (the first bits of a fingerprint) as its prefix. Each other table has one tail (a part of the other
+    /// bits) as its prefix.
     pub(super) fn tables<F: Fingerprint>(&self, distance: u32) -> Result<Plan<F>> {
         let head = self.group_bits + self.index_bits;
         let rest = F::BITS - head;

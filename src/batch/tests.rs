@@ -24,7 +24,8 @@ fn build<F: Fingerprint>(stored: &[F], ids: bool, codec: Codec) -> (tempfile::Te
     (folder, builder.finish().unwrap())
 }
 
-/// Returns the expected matches, by comparing every query with every stored fingerprint.
+/// Returns the expected matches, by comparing every query with every stored fingerprint. `ids` says whether the
+/// fingerprints are stored with ids.
 fn plain<F: Fingerprint>(stored: &[F], ids: bool, queries: &[F], distance: u32) -> Vec<BatchMatch<F>> {
     let mut matches = Vec::new();
     for (query, &asked) in queries.iter().enumerate() {
@@ -103,7 +104,7 @@ proptest! {
 }
 
 /// Checks that batch queries find all matches among difficult fingerprints: the smallest and the largest
-/// fingerprint, fingerprints that differ from them in one bit, and many fingerprints with equal ranges of bits.
+/// fingerprint, fingerprints that differ from them in one bit, and thousands of fingerprints that agree in most bits.
 #[test]
 fn adversarial_sets() {
     let ends = [0, u128::MAX, u128::from(u64::MAX), 1, 1 << 63, 1 << 127];

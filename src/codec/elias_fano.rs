@@ -1,6 +1,6 @@
 //! The Elias-Fano codec. In each block, every fingerprint minus the first one is split into lower bits, stored at fixed
-//! width, and upper bits, stored in unary. A look-up finds its range by counting zeros, and decodes no fingerprints before
-//! the range.
+//! width, and upper bits, stored in unary. A look-up of a range of fingerprints finds the start of the range by counting
+//! zeros, and decodes no fingerprints before it.
 //!
 //! P. Elias, "Efficient storage and retrieval by content and address of static files", J. ACM 21 (1974);
 //! R. M. Fano, "On the number of bits required to implement an associative memory", MIT (1971).

@@ -1,7 +1,8 @@
 //! The spans of a block. A *span* is a sequence of fingerprints that are decoded one after another, from the first one on.
 //!
 //! The first fingerprint of each span is a *restart point*. The block's directory stores it at fixed width, together
-//! with the position of its span. So a look-up starts decoding at most one span before its range.
+//! with the position of its span. So a look-up of a range of fingerprints starts decoding at most one span before the
+//! range.
 //!
 //! This module writes and reads the directory. The codecs write and read the contents of the spans.
 

@@ -13,8 +13,8 @@ pub(crate) struct SymbolCounter<F> {
     codec: Codec,
     histogram: SymbolHistogram,
     fingerprints: u64,
-    /// The last fingerprints pushed, between [`WINDOW`] and twice as many. The next fingerprint can be coded relative to
-    /// any of the last `WINDOW`.
+    /// The last fingerprints pushed: at least the last [`WINDOW`], as far as there are so many. The next fingerprint can
+    /// be coded relative to any of these.
     recent: Vec<F>,
 }
 

@@ -1,10 +1,10 @@
-//! Conversion of the pairs that a join finds to pairs of indexes in the joined list.
+//! Conversion of the pairs that a self-join finds to pairs of indexes in its list of fingerprints.
 
 use super::pair_output::PairOutput;
 use super::pairs::IndexPair;
 use crate::fingerprint::Fingerprint;
 
-/// Converts pairs of fingerprints to pairs of their indexes in the joined list, which is sorted.
+/// Converts pairs of fingerprints to pairs of their indexes in the sorted list of all fingerprints of a self-join.
 ///
 /// The index of a fingerprint is found by a binary search in a short range of the list: `starts[i]..starts[i + 1]`,
 /// with `i = (fingerprint - first) >> shift`.
@@ -40,7 +40,7 @@ impl<'a, F: Fingerprint> ByIndex<'a, F> {
         ByIndex { fingerprints, first, shift, starts }
     }
 
-    /// Returns the index of a fingerprint in the joined list, which must contain the fingerprint.
+    /// Returns the index of a fingerprint in the list `fingerprints`, which must contain the fingerprint.
     fn index_of(&self, fingerprint: F) -> u32 {
         let entry = (fingerprint.wrapping_sub(self.first) >> self.shift).low_u64() as usize;
         let (start, end) = (self.starts[entry], self.starts[entry + 1]);

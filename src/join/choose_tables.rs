@@ -110,12 +110,12 @@ pub(super) fn choose_tables<F: Fingerprint>(
 /// comparing all pairs would be too much work.
 const HARD_TO_SPLIT_MAX: usize = 1 << 12;
 
-/// Whether the tables hardly split a set into groups, so that comparing all pairs of the set is less work than
+/// Whether the tables hardly split a set into groups. Then comparing all pairs of the set is less work than
 /// comparing the pairs of every group of each table. This happens if the fingerprints are similar, since the
 /// tables were chosen for random fingerprints.
 ///
-/// For each pair of a sample, this counts the tables that put both fingerprints in a common group. The set is
-/// hard to split if the sum of these counts is at least half the number of sampled pairs.
+/// For each pair of a sample, the function counts the tables that put both fingerprints in a common group. The set
+/// is hard to split if the sum of these counts is at least half the number of sampled pairs.
 pub(super) fn is_hard_to_split<F: Fingerprint>(values: &[F], tables: &[JoinPrefix<F>]) -> bool {
     /// Number of sampled pairs.
     const SAMPLE: usize = 128;

@@ -43,9 +43,9 @@ pub(super) struct Condition<F> {
 /// Set of fingerprints to join with one another, with the conditions that the reported pairs must meet. In the
 /// fields, an *error* of a pair is a bit that differs between its two fingerprints.
 ///
-/// If another table reports all pairs without an error in a certain mask, each pair to report here has at least one
-/// error in that mask. Such a mask can be in `uncounted_masks`. Its errors do not count towards `distance`, which is
-/// then smaller than the distance of the join.
+/// If another table reports all pairs that have no error in a certain mask, each pair to report here has at least
+/// one error in that mask. Such a mask can be in `uncounted_masks`. Its errors do not count towards `distance`, which
+/// is then smaller than the distance of the join.
 pub(super) struct JoinSet<'a, F> {
     pub(super) values: &'a [F],
     /// Mask of the bits in which errors count towards `distance`. It has no bit of `uncounted_masks`.
@@ -179,9 +179,9 @@ impl<F: Fingerprint, N: PairOutput<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sy
     }
 
     /// Returns how many masks the join should move from the start of `set.uncounted_masks` into `set.bits`, to have
-    /// the least estimated work. A moved mask gives `set` more bits, so that groups are smaller. But it also adds 1 to
-    /// `set.distance`, so that more tables are needed. `differing` is the mask of the bits in which the fingerprints
-    /// of the set are not all equal.
+    /// the least estimated work (see [`JoinSet`]). With a moved mask, there are more bits to choose prefixes from, so
+    /// groups are smaller. But `set.distance` grows by 1 for each moved mask, so more tables are needed. `differing` is
+    /// the mask of the bits in which the fingerprints of the set are not all equal.
     fn mask_count_for_least_work(&self, set: &JoinSet<F>, differing: F) -> usize {
         let mut bits = set.bits;
         let mut least = (f64::INFINITY, 0);
@@ -476,8 +476,8 @@ fn flip_patterns<F: Fingerprint>(mask: F, length: u32, flips: u32) -> Vec<(usize
 /// prefix, the index in this list at which the fingerprints with this prefix end. `space` is a buffer as long as
 /// `values`.
 ///
-/// `values` is sorted chunk by chunk at first. `go_on` is called with the index of each chunk. If it returns `false`,
-/// because the join was stopped, the chunk is skipped.
+/// The first step of the sort divides `values` into chunks and sorts each by the first bits of the prefix. It calls
+/// `go_on` with the index of each chunk. If `go_on` returns `false`, because the join was stopped, the chunk is skipped.
 fn sort_by_prefix<F: Fingerprint>(
     values: &[F],
     mask: F,

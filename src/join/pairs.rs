@@ -1,6 +1,6 @@
 //! Pairs that a join reports.
 
-/// Two fingerprints within the distance of a join, as positions in the joined slice.
+/// Two fingerprints within the distance of a self-join, as positions in the list of fingerprints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct IndexPair {
     /// Position of the first fingerprint.

@@ -73,8 +73,8 @@ pub(super) struct JoinTable<F> {
     /// For each earlier table, the mask of its own bits. A pair that this table reports differs in at least one bit
     /// of each mask, since otherwise the earlier table reports the pair.
     earlier_masks: Vec<F>,
-    /// Masks of `earlier_masks` that have no bit in `rest`. The differing bits of a pair in these masks do not count
-    /// towards `max_errors`.
+    /// Those of `earlier_masks` (the bits of earlier tables) that have no bit in the mask `rest`. If two
+    /// fingerprints differ in bits of an uncounted mask, these bits do not count towards `max_errors`.
     uncounted_masks: Vec<F>,
     /// Mask of all bits outside `shared` and `uncounted_masks`.
     rest: F,
@@ -341,9 +341,9 @@ impl<F: Fingerprint> JoinTable<F> {
     /// `bits` more own bits (bits of `shared`) than this table, taken from `rest`.
     ///
     /// Let `r` be the number of bits of `rest`, `m` be `max_errors`, and `b` be `bits`. The caller must ensure that
-    /// `r - b >= m`. The division has several steps. The first step gives each new table at most `(r - b) / m` bits,
-    /// because then the condition also holds for the new tables. The next steps divide the new tables in the same
-    /// way, until they have all `b` bits.
+    /// `r - b >= m`. The division has several steps. The first step gives each new table at most `(r - b) / m` bits.
+    /// With this limit, each new table meets the same condition for the bits that it still needs. The next steps divide
+    /// the new tables in the same way, until they have all `b` bits.
     fn divide(&self, bits: u32, tables: &mut Vec<JoinTable<F>>) {
         if bits == 0 {
             return tables.push(self.clone());
@@ -374,8 +374,8 @@ impl<F: Fingerprint> JoinTable<F> {
         (0..=self.max_errors).map(table).collect()
     }
 
-    /// Replaces this table, for one of its parts, by new tables. Together they report the same pairs of the part. Each
-    /// new table has up to `bits` more bits of its own than this table.
+    /// Returns new tables to use instead of this table for one of its parts. Together, they report the same pairs of
+    /// the part as this table. Each new table has up to `bits` more bits of its own than this table.
     ///
     /// `evenness` returns how evenly a bit divides the part's fingerprints: 0 if the bit is the same in all of
     /// them, and the maximum if it is 0 in half of them. The new tables get the bits with the greatest

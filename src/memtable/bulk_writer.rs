@@ -22,7 +22,7 @@ const INDEX_BATCH: usize = 4096;
 const QUEUED_BATCHES: usize = 8;
 
 /// Task of a worker thread that fills the search index: the number of a band (see [`super::multi_index`]), and the
-/// fingerprints to add to this band, each with the index of its pair.
+/// fingerprints to add to this band, each with the index of its (fingerprint, id) pair.
 type BandBatch<F> = (usize, Arc<Vec<(F, u32)>>);
 
 /// Applies operations to a memtable in batches. Holds the writer's lock until it is dropped.

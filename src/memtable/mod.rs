@@ -55,14 +55,14 @@ pub(crate) struct Memtable<F> {
 }
 
 impl<F: Fingerprint> Memtable<F> {
-    /// Creates a memtable for queries of up to `distance` bits. `bytes` is the memory that the memtable is
-    /// expected to take.
+    /// Creates a memtable for queries that find fingerprints within up to `distance` bits. `bytes` is the memory that
+    /// the memtable is expected to take.
     pub(crate) fn new(distance: u32, bytes: u64) -> Self {
         Memtable::with_expected_pairs(distance, Self::pairs_in_bytes(distance, bytes))
     }
 
-    /// Approximate number of pairs that fit in `bytes` bytes of memory, in a memtable for queries of up to
-    /// `distance` bits.
+    /// Approximate number of pairs that fit in `bytes` bytes of memory, in a memtable for queries that find
+    /// fingerprints within up to `distance` bits.
     pub(crate) fn pairs_in_bytes(distance: u32, bytes: u64) -> u64 {
         bytes / (VersionedPairs::<F>::RECORD_BYTES + MultiIndex::<F>::bytes_per_fingerprint(distance)) as u64
     }
@@ -129,8 +129,8 @@ impl<F: Fingerprint> Memtable<F> {
         (!is_live).then(|| self.pairs.push(fingerprint, id, operation))
     }
 
-    /// Deletes a pair here, adds a tombstone that hides it in older memtables and segments, and removes the name and
-    /// the note of its id. Called by one thread at a time.
+    /// Deletes a pair in this memtable, adds a tombstone that hides the pair in older memtables and segments, and removes
+    /// the name and the note of the pair's id. Called by one thread at a time.
     fn delete_pair(&self, fingerprint: F, id: u64, operation: u64) {
         if let Some(number) = self.pairs.find_live(fingerprint, id) {
             self.pairs.delete(number, operation);
@@ -181,8 +181,8 @@ impl<F: Fingerprint> Memtable<F> {
         dispatch(PairScan { memtable: self, since, version, query, distance, matches });
     }
 
-    /// Whether a pair is live (`Some(true)`) or deleted (`Some(false)`) here; `None` if this memtable has neither the
-    /// pair nor a tombstone for it.
+    /// Whether a pair is live (`Some(true)`) or deleted (`Some(false)`) according to this memtable; `None` if the
+    /// memtable has neither the pair nor a tombstone for it.
     pub(crate) fn state(&self, version: u64, fingerprint: F, id: u64) -> Option<bool> {
         if self.pairs.is_live(version, fingerprint, id) {
             return Some(true);
@@ -195,8 +195,8 @@ impl<F: Fingerprint> Memtable<F> {
         self.tombstones.is_live(version, fingerprint, id)
     }
 
-    /// Whether a pair with this id was deleted here. If so, the id's names and notes in older memtables and segments
-    /// no longer apply.
+    /// Whether an operation of this memtable deleted a pair with this id. If so, the id's names and notes in older
+    /// memtables and segments no longer apply.
     pub(crate) fn has_forgotten(&self, version: u64, id: u64) -> bool {
         self.forgotten.last_deletion(id, version) > 0
     }

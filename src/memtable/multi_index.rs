@@ -15,11 +15,11 @@ use crate::fingerprint::Fingerprint;
 use crate::simd::prefetch;
 
 /// Maximum number of bits of a band that select a bucket of the band's hash table. Also the minimum width of a
-/// band in bits: a band of fewer bits would have fewer buckets, each with many more fingerprints. This limits the
-/// number of bands. For larger distances, the index looks up more variants of the query in each band.
+/// band in bits: a band of fewer bits would have fewer buckets, each with many more fingerprints. So the number of
+/// bands is limited. At a distance that would need more bands, more variants of the query are looked up in each band.
 const MAX_BUCKET_BITS: u32 = 16;
-/// Number of fingerprints that are compared together. Also the minimum capacity of a node (a part of a bucket of
-/// the hash table). With 64-bit fingerprints, a node of this capacity takes two cache lines.
+/// Number of fingerprints that are compared with a query together. Also the minimum capacity of a node (a part of a
+/// bucket of the hash table). With 64-bit fingerprints, a node of this capacity takes two cache lines.
 const GROUP_LEN: usize = 10;
 /// Maximum capacity of a node (a part of a bucket of the hash table), as a multiple of [`GROUP_LEN`]. Larger nodes
 /// are no faster.
@@ -44,8 +44,8 @@ const SCAN_ENTRY_NS: f64 = 1.5;
 /// first.
 ///
 /// The first word of a node has the index of the next node plus one in its upper 32 bits (0 at the end of the chain), and
-/// the number of fingerprints in the lower 32 bits. Then come the fingerprints, and then the indexes of their pairs, two
-/// to a word.
+/// the number of fingerprints in the lower 32 bits. Then come the fingerprints, and then the indexes of the
+/// (fingerprint, id) pairs that they belong to, two indexes to a word.
 struct BandIndex<F> {
     /// First bit of the band, counted from the most significant bit of a fingerprint.
     start: u32,
@@ -102,8 +102,8 @@ impl<F: Fingerprint> BandIndex<F> {
         self.buckets[bucket].load(Ordering::Acquire)
     }
 
-    /// Prefetches the first two cache lines of a node (a part of a bucket), and returns the cells of the node. `node` is
-    /// the index of the node plus one. If `node` is 0, returns an empty slice.
+    /// Prefetches the first two cache lines of a node (a part of a hash bucket), and returns the 64-bit words of the
+    /// node. `node` is the index of the node plus one. If `node` is 0, returns an empty slice.
     #[inline(always)]
     fn prefetch_node(&self, node: u32) -> &[AtomicU64] {
         if node == 0 {
@@ -127,8 +127,8 @@ impl<F: Fingerprint> BandIndex<F> {
         }
     }
 
-    /// Adds a fingerprint to the hash table of this band; `number` is the index of its pair. Called by one thread
-    /// at a time.
+    /// Adds the fingerprint of a (fingerprint, id) pair to the hash table of this band; `number` is the index of the pair.
+    /// Called by one thread at a time.
     #[inline(always)]
     fn insert(&self, fingerprint: F, number: u32) {
         let bucket = self.bucket(self.bits_of(fingerprint));
@@ -174,7 +174,7 @@ impl<F: Fingerprint> BandIndex<F> {
 
     /// Compares the query with the first `len` fingerprints of a node (a part of a bucket). For each fingerprint
     /// within the distance, calls `visitor` with the XOR of fingerprint and query, and with the index of the
-    /// fingerprint's pair.
+    /// (fingerprint, id) pair that the fingerprint belongs to.
     #[inline(always)]
     fn visit(
         &self,
@@ -216,11 +216,11 @@ struct SearchPlan {
     min_len: u32,
 }
 
-/// An index for queries within a Hamming distance. It stores fingerprints, each with the index of its pair, in a
-/// hash table for each band.
+/// An index for queries within a Hamming distance. It stores fingerprints, each with the index of its (fingerprint, id)
+/// pair, in a hash table for each band.
 pub(super) struct MultiIndex<F> {
     bands: Vec<BandIndex<F>>,
-    /// Search plan for each distance, computed at its first query.
+    /// Search plan for each distance, computed by the first query with this distance.
     plans: [OnceLock<SearchPlan>; MAX_DISTANCE as usize + 1],
 }
 
@@ -288,7 +288,8 @@ impl<F: Fingerprint> MultiIndex<F> {
         self.plan(distance).is_some_and(|plan| plan.min_len < len)
     }
 
-    /// Adds a fingerprint to all bands; `number` is the index of its pair. Called by one thread at a time.
+    /// Adds the fingerprint of a (fingerprint, id) pair to all bands; `number` is the index of the pair. Called by one
+    /// thread at a time.
     pub(super) fn insert(&self, fingerprint: F, number: u32) {
         for band in &self.bands {
             let _ = band.prefetch_node(band.newest_node(band.bucket(band.bits_of(fingerprint))));
@@ -302,10 +303,10 @@ impl<F: Fingerprint> MultiIndex<F> {
         self.bands[band].insert_batch(pairs);
     }
 
-    /// Visits each fingerprint within a distance of the query, with the index of its pair. Each pair is visited once; pairs
-    /// that are not published yet are visited too. Callers must check [`MultiIndex::is_faster_than_scan`] first: at a
-    /// distance for which a scan is always faster, this function visits nothing. Inlined, so that it uses the CPU features
-    /// that its caller is compiled for.
+    /// Visits each fingerprint within a distance of the query, with the index of its (fingerprint, id) pair. Each pair is
+    /// visited once; pairs that are not published yet are visited too. Callers must check
+    /// [`MultiIndex::is_faster_than_scan`] first: at a distance for which a scan is always faster, this function visits
+    /// nothing. Inlined, so that it uses the CPU features that its caller is compiled for.
     #[inline(always)]
     pub(super) fn search(&self, query: F, distance: u32, mut visitor: impl FnMut(F, u32)) {
         let Some(plan) = self.plan(distance) else { return };

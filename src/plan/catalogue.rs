@@ -105,7 +105,7 @@ pub fn names<F: Fingerprint>(distance: u32) -> Vec<String> {
 }
 
 /// Returns the `paper-N` plans for a distance (see [`names`]), each as (number of tables, number of bit blocks into
-/// which a fingerprint is cut). For the plan that cuts fingerprints on two levels, the second number is 0.
+/// which a fingerprint is cut). One of these plans cuts the bit blocks again: it has 0 as the second number.
 fn paper_sizes(distance: u32) -> Vec<(usize, u32)> {
     let k = distance as usize;
     let mut sizes = vec![(k + 1, distance + 1), ((k + 1) * (k + 2) / 2, distance + 2)];

@@ -11,8 +11,8 @@ const MAX_PATTERNS: u32 = 1_000_000;
 /// Group of fingerprint bits that are in the prefixes of the same tables. Whether a table finds a fingerprint
 /// depends on the number of differing bits in each group, but not on which bits of a group differ.
 struct Atom {
-    /// Bit set of the tables whose prefix contains these bits: bit `t` is set for table `t`. Bit 0 is the least
-    /// significant.
+    /// Bit set of the tables whose prefix contains the bits of this group: bit `t` is set for table `t`. Bit 0 is
+    /// the least significant.
     tables: u64,
     /// Number of bits in this group.
     bits: u32,
@@ -74,9 +74,10 @@ struct PatternSearch {
 }
 
 impl PatternSearch {
-    /// Whether at most `left` more errors (differing bits) can be added to the current pattern, which the atoms
-    /// contain, so that all tables miss it. If so, adds the errors to the atoms. No error may be added to
-    /// `self.atoms[i]` if bit i of `forbidden` is set. Returns `None` after [`MAX_PATTERNS`] patterns.
+    /// Tries to extend the current pattern of errors (differing bits) by at most `left` errors to a pattern that no
+    /// table finds. If this is possible, returns `true` and adds the errors to the counts in `self.atoms`, the groups
+    /// of bits. No error is added to `self.atoms[i]` if bit i of `forbidden` is set. Returns `None` if
+    /// [`MAX_PATTERNS`] patterns have been tried without a result.
     fn find(&mut self, left: u32, forbidden: u128) -> Option<bool> {
         self.patterns += 1;
         if self.patterns > MAX_PATTERNS {

@@ -25,9 +25,9 @@ pub(super) struct PlanShape {
 }
 
 impl PlanShape {
-    /// Creates the shape of a plan without flips. `blocks` is the number of bit blocks. `prefixes` has for each
-    /// table the set of the bit blocks in its prefix. A set has one binary digit per bit block; the leftmost digit
-    /// is for the first bit block.
+    /// Creates the shape of a plan whose probes flip no bits of a prefix. `blocks` is the number of bit blocks.
+    /// `prefixes` has for each table the set of the bit blocks in its prefix. A set has one binary digit per bit
+    /// block; the leftmost digit is for the first bit block.
     pub(super) fn from_sets(blocks: u32, prefixes: &[u64]) -> PlanShape {
         // The blocks of the first prefix come first, so that the first table is not permuted.
         let mut order: Vec<u32> = (0..blocks).collect();

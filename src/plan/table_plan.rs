@@ -28,9 +28,9 @@ impl<F: Fingerprint> TablePlan<F> {
     /// Returns the number of leading prefix bits among which probes choose the bits to flip, in a table of
     /// `fingerprints` fingerprints.
     ///
-    /// A probe flips at most [`TablePlan::flips`] of these bits. If it flips fewer, it looks up only these leading
-    /// bits instead of the whole prefix, and usually reads 16 to 32 fingerprints. So it also finds fingerprints that
-    /// differ in the rest of the prefix, without further probes.
+    /// A probe flips at most [`TablePlan::flips`] of these bits. If it flips fewer, it looks up only the leading bits,
+    /// and not the rest of the prefix. So without further probes, it also finds fingerprints that differ in the rest.
+    /// It usually reads 16 to 32 fingerprints.
     pub fn flipped_bits(&self, fingerprints: u64) -> u32 {
         let spread = fingerprints.max(1).ilog2();
         let mut bits = self.prefix_bits.min(spread.saturating_sub(4));

@@ -269,7 +269,7 @@ impl<R: SegmentRecord> TableTask<'_, R> {
         }
     }
 
-    /// Writes the first table and the id file, both in the order of the records.
+    /// Writes the first table and the id file. Both are in the order of the sorted input records.
     fn write_first(
         &self,
         plan: &TablePlan<R::Fingerprint>,
@@ -312,8 +312,8 @@ impl<R: SegmentRecord> TableTask<'_, R> {
         self.progress.add(written % CANCEL_CHECK_INTERVAL)
     }
 
-    /// Writes a table other than the first: the distinct fingerprints, permuted and sorted again. `number` is the index of
-    /// the table in the plan.
+    /// Writes one of the tables after the first. It has the distinct fingerprints, permuted and sorted again. `number` is
+    /// the index of the table in the plan.
     fn write_other(&self, number: u32, plan: &TablePlan<R::Fingerprint>) -> Result<()> {
         let memory = self.options.memory();
         let concurrent = rayon::current_num_threads().min(self.entry.tables as usize) as u64;

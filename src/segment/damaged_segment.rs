@@ -18,8 +18,9 @@ use crate::table::Table;
 
 /// A segment that may be damaged, with the files that could be opened.
 pub(crate) struct DamagedSegment<F> {
-    /// Manifest entry of the segment. If there is no manifest, the entry is reconstructed from the file names: it has no footer
-    /// checksums and no count of fingerprints, and the count of names, notes and so on is nonzero if there is a file of them.
+    /// Manifest entry of the segment. If there is no manifest, the entry is reconstructed from the file names. Then it has no
+    /// footer checksums and no count of fingerprints. A nonzero count, such as that of the names, then only says that there
+    /// is a file of these.
     pub(crate) entry: SegmentEntry,
     /// Tables of the segment, in the order of their numbers; `None` for those that could not be opened.
     tables: Vec<Option<Table<F>>>,
@@ -138,8 +139,8 @@ impl<F: Fingerprint> DamagedSegment<F> {
 
     /// Visits all fingerprints that at least one table still has. Visits them with their ids, or without if their
     /// ids are lost. Calls `damaged` with the error of each part that cannot be read. Returns the number of
-    /// distinct fingerprints visited. `runs` is the location for temporary files of the sort; `memory` is the
-    /// memory for sorting, in bytes.
+    /// distinct fingerprints visited. If it must sort fingerprints, it uses `memory` bytes of memory, and temporary
+    /// files in `runs`.
     pub(crate) fn visit(
         &self,
         runs: Arc<dyn SpillLocation>,

@@ -32,7 +32,8 @@ impl<W: Write> MetadataFileWriter<W> {
         Ok(MetadataFileWriter { entries: EntryFileWriter::new(sink, path, &FORMAT)?, previous: None })
     }
 
-    /// Appends a value. Keys must ascend. The caller has checked the lengths of key and value: both must fit in a log.
+    /// Appends a value. Keys must ascend. The caller has checked that neither the key nor the value is longer than the
+    /// format permits.
     pub(super) fn push(&mut self, key: &str, value: &[u8]) -> Result<()> {
         if let Some(previous) = &self.previous
             && **previous >= *key

@@ -149,7 +149,7 @@ impl SegmentFileOpener<'_> {
 }
 
 impl<F: Fingerprint> Segment<F> {
-    /// Opens the files of a segment.
+    /// Opens the files of a segment. Returns an error if its tables are not enough for queries within `distance` bits.
     pub(crate) fn open(fs: &dyn Fs, store: &Path, entry: SegmentEntry, distance: u32) -> Result<Self> {
         let mut files =
             SegmentFileOpener { fs, store, entry: &entry, footers: Some(entry.footer_crcs.iter()) };

@@ -66,7 +66,7 @@ fn pending_match<F: Fingerprint>(
 }
 
 /// Maximum number of fingerprints in a segment that gets Bloom filters when it is written. Compaction leaves few segments of
-/// at most this size: with memtables of the default size, their filters take at most about 130 MiB together.
+/// at most this size. With memtables of the default size, the filters of all these segments take at most about 130 MiB.
 const MAX_FILTERED_AT_WRITE: u64 = 1 << 24;
 /// Maximum number of fingerprints in a segment that gets Bloom filters during a query. Building the filters delays this query
 /// by a few hundredths of a second.
@@ -75,8 +75,8 @@ const MAX_FILTERED_AT_QUERY: u64 = 1 << 22;
 const FINGERPRINTS_PER_QUERY: u64 = 1 << 7;
 
 impl<F: Fingerprint> Segment<F> {
-    /// Builds the Bloom filters of the tables, if the segment is small enough. With filters, a small segment takes only a small
-    /// part of the time of a query over several segments.
+    /// Builds the Bloom filters of the tables, if the segment is small enough. A query over several segments then spends
+    /// little time in this one.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if a block is damaged.

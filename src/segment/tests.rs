@@ -249,7 +249,7 @@ fn tables_that_would_miss_neighbours_are_refused() {
     assert!(plan == "probe-2" && reason.contains("000001-00.table"), "{reason}");
 }
 
-/// Asserts that damage inside a file is found when the damaged part is read.
+/// Asserts that verification reports damage after the header of a file, with the name of this file.
 #[test]
 fn verifying_tells_the_file_that_is_damaged() {
     for (name, at) in [("000001-00.table", 300), ("000001-01.table", 300), ("000001.ids", 40)] {
@@ -335,7 +335,7 @@ fn one_table_is_enough_to_rescue_all() {
     assert_eq!(salvaged(&built), (all_pairs(), vec!["000001-01.table".to_string()]));
 }
 
-/// Asserts that, without the first table, the fingerprints in damaged blocks of a table come from the next table.
+/// Asserts that if the first of three tables is missing and one of the others has a damaged block, all pairs are salvaged.
 #[test]
 fn damaged_tables_complete_one_another() {
     let plan = PlanChoice::Named("probe-3".to_string());

@@ -23,7 +23,7 @@ pub(crate) struct TailGroup8<'a> {
     pub(crate) end: u32,
     /// Predecessor of the first fingerprint.
     pub(crate) previous: u64,
-    /// Lowest and highest fingerprint of the range, both inclusive.
+    /// Lowest and highest fingerprint to find, both inclusive.
     pub(crate) range: (u64, u64),
     pub(crate) query: u64,
     pub(crate) distance: u32,
@@ -35,9 +35,9 @@ pub(crate) struct TailGroup8Matches {
     /// The decoded fingerprints, from the start of the array. The last fingerprint is repeated up to the end of
     /// the array.
     pub(crate) values: [u64; 8],
-    /// Mask of the fingerprints in the range and within the distance of the query.
+    /// Mask of the fingerprints in [`TailGroup8::range`] and within the distance of the query.
     pub(crate) near: u8,
-    /// Whether any fingerprint of the group is above the highest one of the range.
+    /// Whether any fingerprint of the group is above [`TailGroup8::range`].
     pub(crate) above: bool,
 }
 
@@ -87,7 +87,8 @@ pub(crate) struct FieldGroup8<'a> {
     pub(crate) lines: [&'a [u8; 64]; 2],
     /// Bit position in `lines` of the first field.
     pub(crate) position: u32,
-    /// Bit position in `lines` where the fields end. A field exists if its start plus `step` is at most `end`.
+    /// Bit position in `lines` where the sequence of fields ends: only the fields that start at least `step` bits before
+    /// it exist.
     pub(crate) end: u32,
     /// Distance in bits from the start of one field to the start of the next, at least `width`.
     pub(crate) step: u32,

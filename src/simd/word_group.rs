@@ -27,7 +27,8 @@ pub(crate) struct WordGroup8<'a> {
     pub(crate) end: usize,
 }
 
-/// Maximum number of bit positions that a tail stores: those of the bits that differ.
+/// Maximum number of bit positions that a tail stores. Each is the position of a bit that differs from the earlier
+/// fingerprint.
 pub(crate) const MAX_POSITIONS: u32 = 5;
 /// Maximum length in bits of a tail that is read with one load of 64 bits. A load starts at a whole byte, so up to 7 of
 /// its bits may lie before the tail.
@@ -41,7 +42,7 @@ pub(crate) struct Deltas8 {
     pub(crate) back: [u64; 8],
     pub(crate) add: [u64; 8],
     pub(crate) flip: [u64; 8],
-    /// Bit position where each tail starts. In a damaged block, it may have wrapped around below 0.
+    /// Bit position where each tail starts. If the block is damaged, some positions may have wrapped around below 0.
     pub(crate) tail_starts: [u64; 8],
     /// Mask of the code words that are invalid. An invalid word is 0.
     pub(crate) invalid_words: u8,

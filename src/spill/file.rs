@@ -23,7 +23,7 @@ pub struct SpillWriter {
     limit: usize,
 }
 
-/// A complete temporary file. Dropping it in the process that created it removes the file.
+/// A complete temporary file. The file is removed when this value is dropped, but only in the process that created the file.
 #[derive(Debug)]
 pub struct SpillFile {
     location: Arc<dyn SpillLocation>,

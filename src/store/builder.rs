@@ -177,7 +177,7 @@ impl<F: Fingerprint> Builder<F> {
     ///
     /// # Errors
     /// [`Error::OutOfOrder`] if the id is not larger than the id of the previous named document,
-    /// [`Error::BadArgument`] if the name is too long or not UTF-8, [`Error::Io`].
+    /// [`Error::BadArgument`] if the name is longer than 64 KiB, [`Error::Io`].
     pub fn insert_named(&mut self, fingerprint: F, id: u64, name: &str) -> Result<()> {
         self.set_name(id, name)?;
         self.insert(fingerprint, id)

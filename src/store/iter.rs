@@ -187,7 +187,7 @@ pub(super) type ReadChunkFn<S, K, V> = fn(&S, usize, &mut VecDeque<(K, V)>) -> R
 type ReadChunkDyn<'a, K, V> = dyn Fn(usize, &mut VecDeque<(K, V)>) -> Result<()> + 'a;
 
 impl<'a, K, V> KeyedSource<'a, K, V> {
-    /// Creates a source that consists of `chunks` chunks. `read` appends the keys and values of one chunk to a queue.
+    /// Creates a source of keys and values in `chunks` chunks. `read` appends the keys and values of one chunk to a queue.
     /// `has_forgotten` returns whether this source deletes the value that a key has in older sources.
     pub(super) fn new(
         chunks: usize,

@@ -109,7 +109,7 @@ impl<F: Fingerprint> Store<F> {
     /// Like [`Store::insert`], for a document with a name of up to 64 KiB.
     ///
     /// # Errors
-    /// Errors of [`Store::insert`]; [`Error::BadArgument`] if the name is too long or not UTF-8.
+    /// Errors of [`Store::insert`]; [`Error::BadArgument`] if the name is longer than 64 KiB.
     pub fn insert_named(&self, fingerprint: F, id: u64, name: &str) -> Result<()> {
         let mut transaction = self.transaction();
         transaction.insert_named(fingerprint, id, name)?;

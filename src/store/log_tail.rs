@@ -122,7 +122,7 @@ pub(super) fn read_logs<F: Fingerprint>(
     Ok(contents)
 }
 
-/// A [`LogTail`], and the guard by which this reader holds the lock [`LogTail::logs`].
+/// A [`LogTail`], and the guard of its locked field [`LogTail::logs`].
 type LockedTail<'a, F> = (&'a Arc<LogTail<F>>, MutexGuard<'a, Vec<LogCursor>>);
 
 /// Locks the [log tails](LogTail) in `known`, and returns those tails that can be used again, because their logs are not
@@ -182,7 +182,8 @@ impl<F: Fingerprint> LogTail<F> {
             && self.has_room(bytes, log.end.sound_bytes)
     }
 
-    /// Whether the memtable has room for the records that a log has from byte offset `from` on.
+    /// Whether this tail's memtable has room for the records of a log from byte offset `from` on. `bytes` is the content
+    /// of the log.
     fn has_room(&self, bytes: &Bytes, from: u64) -> bool {
         let new = count_inserts::<F>(bytes.as_ref(), from);
         self.memtable.inserted_len() + new <= self.planned_pairs * MAX_GROWTH

@@ -183,7 +183,8 @@ impl<F: Fingerprint> Snapshot<F> {
 
     /// Applies the memtables to names or notes that were read from segments. `values` has the name or note of each id
     /// in `ids`. If a memtable has a newer name or note of an id, the value becomes this name or note. If a memtable deletes
-    /// a pair with the id, the value becomes `None`.
+    /// a pair with the id, the value becomes `None`. `in_memtable` reads the name or note of an id (its third argument)
+    /// in a memtable up to a version (the second).
     fn overlay_memtables<V>(
         &self,
         ids: &[u64],

@@ -65,7 +65,7 @@ pub struct SalvageReport {
 }
 
 impl SalvageReport {
-    /// Whether nothing in the damaged store was lost, so that the new store has all its content.
+    /// Whether nothing was lost. If true, the new store has the whole content of the damaged store.
     pub fn is_whole(&self) -> bool {
         !self.issues.iter().any(|issue| issue.is_loss)
     }

@@ -54,7 +54,7 @@ impl<'a, F: Fingerprint> Transaction<'a, F> {
         self.push(&Operation::Insert { fingerprint, id, name: None });
     }
 
-    /// Adds an operation. If the operation does not fit into the transaction, the commit will return the error.
+    /// Adds an operation. If the operation does not fit into the transaction, it is left out, and the commit returns an error.
     fn push(&mut self, operation: &Operation<'_, F>) {
         if let Err(error) = self.payload.push(operation) {
             self.push_error.get_or_insert(error);
@@ -65,7 +65,7 @@ impl<'a, F: Fingerprint> Transaction<'a, F> {
     /// name.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if the name is too long or not UTF-8.
+    /// [`Error::BadArgument`] if the name is longer than 64 KiB, or if the transaction would exceed 1 GiB.
     pub fn insert_named(&mut self, fingerprint: F, id: u64, name: &str) -> Result<()> {
         self.payload.push(&Operation::Insert { fingerprint, id: self.writer.id(id), name: Some(name) })
     }
@@ -83,7 +83,7 @@ impl<'a, F: Fingerprint> Transaction<'a, F> {
     /// read position knows where to continue.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if the key or the value is longer than 4 KiB.
+    /// [`Error::BadArgument`] if the key or the value is longer than 4 KiB, or if the transaction would exceed 1 GiB.
     pub fn set_metadata(&mut self, key: &str, value: &[u8]) -> Result<()> {
         self.payload.push(&Operation::Metadata { key, value })
     }

@@ -114,10 +114,10 @@ impl<F: Fingerprint> BlockIndex<F> {
         }
     }
 
-    /// Finds the blocks that may contain the fingerprints of a range. `low` is the start of the range. All its
-    /// fingerprints have the first `shared` bits of `low`; the other bits of `low` are zeros. Returns the index of the
-    /// first block whose last fingerprint is at least `low`, and the number of further blocks. Returns `None` if only
-    /// a binary search can find these blocks.
+    /// Finds the blocks that may contain the fingerprints of a range. `low` is the start of the range. All fingerprints of
+    /// the range have the first `shared` bits of `low`; the other bits of `low` are zeros. Returns the index of the first
+    /// block whose last fingerprint is at least `low`, and the number of further blocks. Returns `None` if only a binary
+    /// search can find these blocks.
     #[inline(always)]
     pub(super) fn find_range(&self, low: F, shared: u32) -> Option<(usize, usize)> {
         let high = low | !F::prefix_mask(shared);

@@ -84,8 +84,8 @@ impl FilterShape {
         Some(FilterShape { flipped_bits, fixed_bits, runs, run_lines_log2 })
     }
 
-    /// Returns the [`BitPair`] of a prefix or of a probe's mask. It depends only on the leading bits that probes may
-    /// flip.
+    /// Returns the [`BitPair`] of a probe's mask. For a prefix, returns the part of its bit pair that depends on the
+    /// leading bits, which probes may flip.
     #[inline(always)]
     fn bit_pair<F: Fingerprint>(&self, permuted: F) -> BitPair {
         const MASK: u64 = (1 << LINE_BITS_LOG2) - 1;
@@ -124,8 +124,8 @@ impl<F: Fingerprint> BloomFilter<F> {
         Some(BloomFilter { lines, shape, flips, flipped_lines, fingerprints: PhantomData })
     }
 
-    /// Returns the location of a query's prefix in the filter. The prefix bits that no probe flips choose a run of
-    /// cache lines. They also take part in the choice of the prefix's two bits in a line.
+    /// Returns the location of a query's prefix in the filter. The run of cache lines depends only on the prefix bits that
+    /// no probe flips. The prefix's two bits in a line depend on all bits of the prefix.
     #[inline(always)]
     pub(super) fn query_bits(&self, permuted: F) -> QueryBits {
         let FilterShape { flipped_bits, fixed_bits, runs, run_lines_log2 } = self.shape;

@@ -157,9 +157,9 @@ impl<'a, F: Fingerprint, C: BlockCodec<F>, V: FnMut(ProbeHit<F>)> TableSearch<'a
         self.run_stages(&mut group)
     }
 
-    /// Runs a group of probes in three stages: finds their blocks, finds their places in the blocks, and searches from
-    /// there. Then empties the group. For each probe, the caller has prefetched the cache line of the table's block
-    /// index that the first stage reads.
+    /// Runs a group of probes in three stages: finds the block that each probe needs, finds where decoding of the block
+    /// must start, and compares the fingerprints from there on with the query. Then empties the group. The caller has
+    /// prefetched, for each probe, the cache line of the block index that the first stage reads.
     fn run_stages(&mut self, group: &mut ProbeGroup<'a, F>) -> Result<()> {
         let tables = self.tables;
         simd::dispatch(FindBlocksStage { tables, group });
@@ -349,7 +349,7 @@ impl<F: Fingerprint, C: BlockCodec<F>, V: FnMut(ProbeHit<F>)> Kernel for Compare
     }
 }
 
-/// The kernel that compares the fingerprints of a range with the query, if the range lies in several blocks.
+/// A kernel that compares the fingerprints of one range with the query. The range may lie in several blocks.
 struct RangeComparison<'a, 'b, F, C, V> {
     search: &'a mut TableSearch<'b, F, C, V>,
     number: usize,

@@ -30,11 +30,12 @@ pub(super) struct ProbeGroup<'a, F> {
 /// Where a table has fingerprints with the prefix that a probe looks for. Each stage of the look-up finds out more.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum ProbeLocation {
-    /// In the block of the entry, if the table has any fingerprint with the prefix.
+    /// In the block that [`ProbeGroup::block`] has for the probe, if the table has any fingerprint with the prefix.
     Block,
     /// In several blocks: too many for each block to get its own entry in the group.
     Blocks,
-    /// In the block of the entry, from this position on: the `index` in the `ScanStart` that `BlockCodec::locate` returned.
+    /// In the block that [`ProbeGroup::block`] has for the probe. Decoding starts at this position of the block: the
+    /// `index` in the `ScanStart` that `BlockCodec::locate` returned.
     Start(u32),
     /// Nowhere: the block has no fingerprint with the prefix.
     Empty,

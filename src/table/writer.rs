@@ -25,8 +25,8 @@ pub(crate) struct TableWriter<F, W> {
     /// The fingerprints pushed last. Those before index `cursor` are already in blocks; the others are pending.
     pending: Vec<F>,
     cursor: usize,
-    /// Upper bound of the number of fingerprints in a block. As soon as more fingerprints are pending, a full
-    /// block can be written.
+    /// Upper bound of the number of fingerprints in a block. As soon as more fingerprints than this are not in a block
+    /// yet, a full block can be written.
     fill_threshold: usize,
     pushed: u64,
     block: Vec<u8>,
@@ -61,8 +61,8 @@ impl<F: Fingerprint, W: Write> TableWriter<F, W> {
         })
     }
 
-    /// Adds a permuted fingerprint, which must be greater than the previous one. If there are now enough pending
-    /// fingerprints for a full block, writes the block and returns the number of fingerprints in it.
+    /// Adds a permuted fingerprint, which must be greater than the previous one. If there are now enough fingerprints for a
+    /// full block, writes the block and returns the number of fingerprints in it.
     pub(crate) fn push(&mut self, fingerprint: F) -> Result<Option<usize>> {
         if let Some(&previous) = self.pending.last()
             && previous >= fingerprint
@@ -87,8 +87,8 @@ impl<F: Fingerprint, W: Write> TableWriter<F, W> {
         }
     }
 
-    /// Writes the next block from the pending fingerprints. There must be at least one. Returns the number of fingerprints in
-    /// the block.
+    /// Writes the next block from the pending fingerprints (those that are not in a block yet). There must be at least one.
+    /// Returns the number of fingerprints in the block.
     fn write_block(&mut self) -> Result<usize> {
         let pending = &self.pending[self.cursor..];
         let (count, len) = with_codec!(&self.codec, codec => fill_block(codec, pending, &mut self.block));
@@ -104,8 +104,8 @@ impl<F: Fingerprint, W: Write> TableWriter<F, W> {
         Ok(count)
     }
 
-    /// After the last push, writes one more block from the pending fingerprints. Returns the number of fingerprints in the
-    /// block, or `None` if none are pending.
+    /// After the last push, writes one more block from the fingerprints that are not in a block yet. Returns the number of
+    /// fingerprints in the block, or `None` if all fingerprints are in blocks.
     pub(crate) fn drain(&mut self) -> Result<Option<usize>> {
         if self.cursor == self.pending.len() { Ok(None) } else { self.write_block().map(Some) }
     }
@@ -147,8 +147,8 @@ impl<F: Fingerprint, W: Write> TableWriter<F, W> {
     }
 }
 
-/// Fills a block with as many pending fingerprints as fit. Returns their number and the length of the block in bytes. If all
-/// pending fingerprints fit, this is the last block of the table, and it ends where its content ends.
+/// Fills a block with as many fingerprints of `pending` as fit. Returns their number and the length of the block in bytes. If
+/// all of them fit, this is the last block of the table, and it ends where its content ends.
 fn fill_block<F: Fingerprint>(codec: &impl BlockCodec<F>, pending: &[F], block: &mut [u8]) -> (usize, usize) {
     let fit = codec.fit(pending, block.len());
     let len = if fit.count == pending.len() { fit.bytes } else { block.len() };

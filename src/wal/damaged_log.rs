@@ -157,8 +157,8 @@ mod tests {
         }
     }
 
-    /// Asserts that if a name is not valid UTF-8, only the record with this name is lost. A caller that does not check its
-    /// strings may have written such a name.
+    /// Asserts that if a name is not valid UTF-8, only the record with this name is lost. A program that created a `str`
+    /// from unchecked bytes may have written such a name.
     #[test]
     fn a_name_that_is_no_utf8_costs_one_record() {
         let folder = tempfile::tempdir().unwrap();

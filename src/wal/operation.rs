@@ -178,8 +178,8 @@ pub(super) fn count_inserts<F: Fingerprint>(payload: &[u8]) -> u64 {
 pub(super) struct OperationReader<'a, F> {
     payload: &'a [u8],
     at: usize,
-    /// Largest operation kind that the log's format version permits, and the range of permitted kinds in words for
-    /// error messages.
+    /// Largest number of an operation kind that the log's format version permits. Also the permitted numbers as a text
+    /// for error messages, such as "1 to 5".
     max_kind: (u8, &'static str),
     fingerprints: PhantomData<F>,
 }

@@ -1,4 +1,4 @@
-//! Reads a log up to its end, or up to the point where a crash left it.
+//! Reads a log up to its end, or up to a record that a crash left incomplete.
 
 use std::path::Path;
 
@@ -38,8 +38,8 @@ pub(crate) fn count_inserts<F: Fingerprint>(log: &[u8], from: u64) -> u64 {
     inserts
 }
 
-/// The reference from a log to the previous log of the store. The part of the previous log that it covers was
-/// durable when the later log was created.
+/// The reference from a log to the previous log of the store: the number of the previous log, and how many of its bytes
+/// were durable when the next log was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PreviousLog {
     pub(crate) number: u64,
@@ -114,8 +114,8 @@ pub(crate) fn read_log_header<F: Fingerprint>(
     Ok(Some(LogPosition { header, next_sequence, closed: false, sound_bytes, torn_bytes, last: None }))
 }
 
-/// Whether the bytes of a log still have the same header, and the same record before the position `read`, as when the
-/// log was read up to this position.
+/// Whether a log still begins with the part that was read earlier, up to the position `read`. Compares only the header and
+/// the last record of this part.
 pub(crate) fn is_unchanged<F: Fingerprint>(
     path: &Path,
     bytes: &[u8],

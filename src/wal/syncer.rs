@@ -26,7 +26,7 @@ pub(crate) struct LogSyncer {
 
 #[derive(Default)]
 struct SyncState {
-    /// Whether a thread is syncing, or collecting other threads before its sync.
+    /// Whether a thread is syncing, or is waiting for other threads before its sync.
     syncing: bool,
     /// Length in bytes of the part of the log that the current or last sync covers.
     target: u64,
@@ -34,8 +34,8 @@ struct SyncState {
     sharing: usize,
     /// Number of threads that wait for the next sync.
     waiting: usize,
-    /// Number of threads to wait for before the next sync: those that shared the last sync, and those that arrived
-    /// while it ran.
+    /// Number of threads that the next sync waits for: the threads that shared the last sync, and those that called
+    /// [`LogSyncer::sync_to`] during it.
     expected: usize,
     /// Error of a failed sync. After it, the contents of the disk are unknown, and another sync could succeed without
     /// writing the lost data.
@@ -64,10 +64,10 @@ impl LogSyncer {
         self.durable.load(Ordering::Acquire)
     }
 
-    /// Returns once the first `len` bytes of the log are durable. If no other thread is syncing the log, this
-    /// thread does it. Before its sync, it waits until as many threads have arrived as waited during the last
-    /// sync, but at most for `delay`. If no other threads waited then, it does not wait. A failed sync is never
-    /// retried: this call and all later calls for bytes that are not durable return its error.
+    /// Returns once the first `len` bytes of the log are durable. If no other thread is syncing the log, this thread
+    /// syncs it. Before the sync, it waits, but at most for `delay`, until the other threads that waited during the last
+    /// sync have called this function again. So a single thread never waits. A failed sync is never retried: this call
+    /// and all later calls for bytes that are not durable return its error.
     pub(crate) fn sync_to(&self, len: u64, delay: Duration) -> Result<()> {
         if len > self.written.load(Ordering::Acquire) {
             let path = self.path.display();
@@ -306,9 +306,9 @@ mod tests {
         }
     }
 
-    /// A thread arrives during another thread's sync. Asserts that it waits until the other thread calls `sync_to`
-    /// again, and that both then share the next sync. If a third thread calls `sync_to` without a delay, the wait ends
-    /// and the sync starts at once.
+    /// Asserts that a thread that calls `sync_to` during the sync of another thread waits until the other thread calls
+    /// `sync_to` again, and that both then share the next sync. If the next call is a third thread's, without a delay,
+    /// the wait ends and the sync starts at once.
     #[test]
     fn who_is_not_alone_waits_for_the_others() {
         for third in [false, true] {
@@ -334,8 +334,8 @@ mod tests {
         }
     }
 
-    /// Asserts that a sync waits for the threads that shared the last sync, but that the next sync does not wait
-    /// for them again if they do not come within the delay.
+    /// Asserts that a sync waits up to its delay for the threads that shared the last sync. If they do not call `sync_to`
+    /// in this time, the next sync does not wait for them again.
     #[test]
     fn who_went_away_is_waited_for_once() {
         let (file, syncer) = held();

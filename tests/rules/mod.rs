@@ -24,15 +24,15 @@ use self::forging::{Case, disk_of, one_table, whole_store};
 use crate::structure::root;
 use crate::support::seal::StoreFiles;
 
-/// Pages of `format-spec/` about files that the engine does not read. Other packages test their rules: `dedup` those for
-/// parts and stages, `corpus` and `python` those for shards, `text` those for similar documents and signatures.
+/// Pages of `format-spec/` about files that the engine does not read. Other packages test their rules: `dedup` those of
+/// `part.md` and `stage.md`, `corpus` and `python` those of `shards.md`, `text` those of `similar.md` and `signature.md`.
 const PAGES_TESTED_ELSEWHERE: [&str; 5] = ["part.md", "shards.md", "similar.md", "signature.md", "stage.md"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum RuleKind {
     /// A reader must reject a file that breaks the rule.
     Reject,
-    /// A full check must find that a file breaks the rule. Other readers may accept the file.
+    /// A full check must find that a file breaks the rule. A reader that does less than a full check may accept the file.
     Find,
 }
 

@@ -39,7 +39,8 @@ fn with_ids(files: &mut StoreFiles, chunk: Vec<u8>) {
     *bytes = chunked.write();
 }
 
-/// Argument `flags` of [`ids_chunk`] for a valid chunk with base 1: four fingerprints, the second of them with two ids.
+/// Argument `flags` of [`ids_chunk`] for a valid chunk: four fingerprints, the second of them with two ids. The
+/// argument `base` for this chunk is 1.
 const FLAGS: [u64; 5] = [1, 1, 0, 1, 1];
 /// Argument `ids` of [`ids_chunk`] for the same chunk as [`FLAGS`]: the differences of the ids from the base.
 const DIFFERENCES: [u64; 5] = [0, 1, 299, 6, 7];

@@ -78,7 +78,7 @@ fn seal_manifest(bytes: &mut [u8]) {
     put_crc(bytes, foot, crc);
 }
 
-/// Recomputes the checksums of a file, except of a log. The extension of `name` tells the kind of file.
+/// Recomputes the checksums of a file. The extension of `name` tells the kind of file. A log stays unchanged.
 pub(crate) fn seal_file(name: &str, bytes: &mut [u8]) {
     match name {
         _ if name.ends_with(".table") => seal_table(bytes),

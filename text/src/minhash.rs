@@ -16,8 +16,8 @@ pub(crate) const SIGNATURE_BITS: usize = 64 * BANDS;
 /// Number of rounds in the computation of a signature. In each round, a hash function assigns each member of the set to one of the
 /// 512 positions, where the member's hash may become the minimum.
 const ROUNDS: usize = 4;
-/// Maximum size of a set for which the minimum over all members is computed at every position, whether it is needed or not. For
-/// larger sets, it is faster to compute this minimum only at the positions to which no [round](ROUNDS) assigns a member.
+/// Only the positions of a signature to which no [round](ROUNDS) assigns a member need the minimum over all members. For sets of
+/// at most this size, it is nevertheless computed at every position. For larger sets, it is faster to find these positions first.
 const ALL_POSITIONS_MAX_WORDS: usize = 64;
 
 /// Returns the MinHash signature of a set of 64-bit hashes, in bands of 64 bits. The signature has one bit for the minimum hash at
@@ -25,8 +25,8 @@ const ALL_POSITIONS_MAX_WORDS: usize = 64;
 /// `format-spec/signature.md` defines the bits.
 ///
 /// At each position, two sets of Jaccard similarity J have the same minimum with probability J. If the minima differ, the bits
-/// agree by chance. So a bit differs with probability (1 - J) / 2, for sets of any sizes (P. Li, A. C. König, "b-Bit Minwise
-/// Hashing", WWW 2010).
+/// differ with probability 1 / 2. So a bit differs with probability (1 - J) / 2, for sets of any sizes (P. Li, A. C. König,
+/// "b-Bit Minwise Hashing", WWW 2010).
 ///
 /// The minima follow "Fast Similarity Sketching" (S. Dahlgaard, M. Knudsen, M. Thorup, FOCS 2017). In each of four rounds, a hash
 /// function assigns each member to one position. The minimum of a position comes from the first round that assigns a member to it.
@@ -175,7 +175,8 @@ fn fill_empty_positions(words: &[u64], first: &[u64; SIGNATURE_BITS], minima: &m
 
 /// Number of positions whose minima are computed together if fewer than [`LANES_BEST`] are left.
 const LANES_MIN: usize = 16;
-/// Preferred number of positions whose minima are computed together. They fill four registers of 512 bits.
+/// Preferred number of positions whose minima are computed together. Their minima, of 32 bits each, fill four registers of 512
+/// bits.
 const LANES_BEST: usize = 64;
 
 /// Sets each `minima[i]` to the minimum of `word * odd[i] + add[i]` over all words. The three slices have the same length, a

@@ -21,7 +21,7 @@ use simstore::{Error, Fingerprint, Result};
 
 /// Name of the default profile.
 const DEFAULT_NAME: &str = "by-script,plain-text,simplified";
-/// Hash seed for the whole text if it has no features. Differs from the seed for features, which is 0.
+/// Seed with which a text without features is hashed as a whole. Differs from the seed for features, which is 0.
 const TEXT_SEED: u64 = 1;
 /// Name of [`Profile::shingles`], the profile that defines the similarity of texts other than source code.
 const SHINGLES_NAME: &str = "words-3,segmented,plain-text,simplified,weights=none";

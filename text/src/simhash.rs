@@ -65,8 +65,8 @@ pub(crate) struct WeightedSums<F> {
     ones: [u64; 128],
     /// Total weight of all features.
     total: u64,
-    /// Counters of the latest features of weight 1, which are not yet added to `ones`: for each bit, the number of these features
-    /// whose hash has the bit set. Each `u64` contains eight one-byte counters.
+    /// Features of weight 1 are first counted here: for each bit, the number of features whose hash has the bit set. Each `u64`
+    /// contains eight one-byte counters. After at most 255 features, the counts are added to `ones`.
     counts: [u64; 16],
     /// Number of features in `counts`. It stays below 255, so that no counter overflows.
     counted: u32,
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Returns the simhash computed directly from its definition, without byte counters.
+    /// Computes a simhash directly from its definition: sums up the weights separately for each bit.
     fn plain<F: Fingerprint>(features: &[(String, u32)]) -> Option<F> {
         let total: u32 = features.iter().map(|&(_, weight)| weight).sum();
         let mut value = F::ZERO;

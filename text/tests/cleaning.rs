@@ -277,8 +277,8 @@ fn reference_markdown(markdown: &str) -> Vec<String> {
     raw_words(&text.replace('\u{ad}', ""))
 }
 
-/// Generates Markdown in which this crate and CommonMark find the same words. For this, it contains no emphasis inside words and no
-/// numbered lists.
+/// Generates Markdown without emphasis inside words and without numbered lists. In such Markdown, this crate and CommonMark find
+/// the same words.
 fn markdown() -> impl Strategy<Value = String> {
     let inline = prop_oneof![
         4 => "[a-z]{1,6}( [a-z]{1,6}){0,3}",

@@ -1,5 +1,5 @@
-//! Presets return the same fingerprints as the tools that they reproduce, for the texts in `tests/data/presets.tsv`. The
-//! fingerprints of `yanyiwu-simhash` differ for 13 of these texts.
+//! For the texts in `tests/data/presets.tsv`, each preset returns the same fingerprints as the tool that it reproduces, except
+//! that the preset `yanyiwu-simhash` returns other fingerprints for 13 of these texts.
 
 use std::fs;
 

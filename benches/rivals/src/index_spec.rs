@@ -11,9 +11,9 @@ use simstore::Codec;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub(crate) enum IndexSpec {
-    /// mih-rs with this number of blocks.
+    /// The crate mih-rs with this number of blocks.
     Mih { blocks: usize },
-    /// gaoya's simhash index with this number of blocks.
+    /// The simhash index of the crate gaoya with this number of blocks.
     Gaoya { blocks: usize },
     /// The crate bk-tree.
     BkTree,

@@ -13,15 +13,15 @@ use crate::{markdown_table, memory};
 
 /// One in this many fingerprints is a near copy of an earlier one, so that the set has near pairs.
 const COPY_INTERVAL: usize = 10;
-/// Seed of the random numbers for the copies.
+/// Seed of the random numbers that choose fingerprints and flip bits to make near copies of them.
 const COPY_SEED: u64 = 7;
 
 /// Implementation of the self-join: a library with its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Joiner {
-    /// all-pairs-hamming with one chunk of 64 bits.
+    /// The crate all-pairs-hamming with one chunk of 64 bits.
     OneChunk,
-    /// all-pairs-hamming with two chunks of 32 bits.
+    /// The crate all-pairs-hamming with two chunks of 32 bits.
     TwoChunks,
     /// `simstore::join::self_join` with this number of threads; 0 is one thread per core.
     Simstore { threads: usize },

@@ -43,7 +43,7 @@ pub(crate) struct QueryRow {
     /// Whether the index stores ids, and the type of the ids ([`HammingIndex::id_kind`]).
     id_kind: String,
     build_seconds: f64,
-    /// Memory of the index in bytes per fingerprint, with its memory-mapped files, if any, in the page cache.
+    /// Memory of the index in bytes per fingerprint. Includes its memory-mapped files, if it has any.
     resident_bytes_each: f64,
     /// Bytes on disk per fingerprint; `None` if the index cannot be stored on disk.
     disk_bytes_each: Option<f64>,

@@ -6,7 +6,8 @@ use crate::random::random;
 
 /// Maximum number of fingerprints in a slice, one of the equal parts of the range of all 64-bit values.
 const SLICE_FINGERPRINTS: u64 = 1 << 16;
-/// Number of slices of the fingerprints in one batch. While one batch is written, the next batch is generated.
+/// Number of slices (equal parts of the range of all 64-bit values) in a batch. While the fingerprints of one batch are written,
+/// those of the next are generated.
 const BATCH_SLICES: u64 = 32;
 
 /// Distinct random 64-bit fingerprints. The same seed gives the same fingerprints.
@@ -90,7 +91,7 @@ impl RandomFingerprints {
         whole / slices * number + whole % slices * number / slices
     }
 
-    /// Generates the fingerprints of the slice with the index `slice`, in strictly ascending order.
+    /// Generates the fingerprints of one of the equal slices of the range of 64-bit values, in strictly ascending order.
     fn generate_slice(&self, slice: u64) -> Vec<u64> {
         let count = u128::from(self.count);
         let count = self.slice_start(slice + 1, count) - self.slice_start(slice, count);

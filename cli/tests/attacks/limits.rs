@@ -83,8 +83,8 @@ fn mount_small_disk(folder: &TestFolder, size: u64) -> bool {
     folder.run_line(&format!("mount -t tmpfs -o size={size}k tmpfs disk")).code == Some(0)
 }
 
-/// Runs a command on a disk of `size` KiB, and again after the disk has grown. Returns false if no disk can
-/// be mounted.
+/// Runs a command on a disk of `size` KiB, and again after the disk has grown. Successful runs must leave the state
+/// `expected`. Returns false if no disk can be mounted.
 fn run_on_full_disk(case: &CommandCase, expected: &str, size: u64) -> bool {
     let folder = TestFolder::new();
     if !mount_small_disk(&folder, size) {

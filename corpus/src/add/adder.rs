@@ -154,7 +154,7 @@ impl<'a, F: Fingerprint, L: DuplicateObserver<F>> DocumentAdder<'a, F, L> {
     }
 
     /// Finishes the current file after its last document. Checks that the file still has the documents that an earlier job has
-    /// read, and adds its checkpoint to `checkpoints`, which are written later.
+    /// read, and adds the checkpoint of the file to the checkpoints that are written later.
     fn finish_file(&mut self) -> Result<()> {
         let Some(OpenFile { index, checkpoint }) = self.open_file.take() else { return Ok(()) };
         let source = &self.sources.to_read[index];

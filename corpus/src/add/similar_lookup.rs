@@ -18,8 +18,8 @@ pub(super) struct SimilarLookup {
     comparer: DocumentComparer,
     /// Signatures of pending documents, by key. See [`key`](Self::key).
     pending: HashMap<(Option<u128>, DocumentId), Signature>,
-    /// Index of all names in the store, read when the first document with a name is added. `None` before, and if different
-    /// texts may have the same name.
+    /// Index of all names in the store, read when the first document with a name is added. Stays `None` if different texts
+    /// may have the same name.
     names: Option<DocumentNameIndex>,
     /// Whether different texts may have the same name.
     names_are_shared: bool,
@@ -105,8 +105,8 @@ impl SimilarLookup {
         }
     }
 
-    /// Returns the key of a document in `pending`: its name or, without a name, its id. If different texts may have the same
-    /// name, a key with a name includes the hash of the text's signature.
+    /// Returns the key of a document in the map `pending`: its name or, without a name, its id. If different texts may have
+    /// the same name, a key with a name includes the hash of the text's signature.
     fn key(&self, id: u64, name: Option<&str>, signature: &Signature) -> (Option<u128>, DocumentId) {
         match name {
             None => (None, DocumentId::Number(id)),

@@ -38,9 +38,9 @@ pub(super) struct SourceFile {
 pub(super) struct SourceFiles {
     /// Files that may have new documents.
     pub(super) to_read: Vec<SourceFile>,
-    /// Index of each file in `to_read`, keyed by path.
+    /// Index of each file in [`to_read`](Self::to_read), keyed by path.
     indices: HashMap<PathBuf, usize>,
-    /// Number of documents in the files without new documents, which are not in `to_read`.
+    /// Number of documents in the files that are not in [`to_read`](Self::to_read), because they have no new documents.
     pub(super) read_before: u64,
     /// Number of files in which documents have changed since an earlier job read them.
     pub(super) changed: u64,
@@ -80,8 +80,8 @@ impl FileComparison<'_> {
 }
 
 impl SourceFile {
-    /// Compares the file with the checkpoint of an earlier job, and sets `start` and `has_changed`. Also returns the
-    /// number of documents in the file, or `None` if the file may have new documents.
+    /// Compares the file with the checkpoint of an earlier job, and sets the fields `start` and `has_changed`. Also
+    /// returns the number of documents in the file, or `None` if the file may have new documents.
     fn compare<F: Fingerprint>(
         mut self,
         before: &ReadCheckpoint,
@@ -152,8 +152,9 @@ fn checkpoint_key(path: &Path, inputs: &Inputs) -> Result<Option<String>> {
 }
 
 impl SourceFiles {
-    /// Lists the files of the inputs. Unless `reread` is set, compares each file that was read before with its checkpoint. A
-    /// changed file is read from its start, or from its last recorded document if only that one has changed.
+    /// Lists the files of the inputs. Unless `reread` is set, compares each file with the checkpoint that an earlier job has
+    /// recorded for it, if any. A changed file is read from its start, or from its last recorded document if only this
+    /// document has changed.
     pub(super) fn find<F: Fingerprint>(
         inputs: &Inputs,
         store: &Snapshot<F>,
@@ -227,8 +228,8 @@ impl SourceFiles {
         self.indices.get(path).map(|&place| self.to_read[place].start.line)
     }
 
-    /// Index in `to_read` of the file that has the document at `path`: the file at this path itself, or the archive that
-    /// contains the path. `None` if the file is not in `to_read`.
+    /// Index in [`to_read`](Self::to_read) of the file that has the document at `path`: the file at this path itself, or the
+    /// archive that contains the path. `None` if the file is not in `to_read`.
     pub(super) fn index_of(&self, path: &Path) -> Option<usize> {
         path.ancestors().find_map(|path| self.indices.get(path).copied())
     }

@@ -57,7 +57,7 @@ pub(crate) struct ProfileDistances {
     pub(crate) random: DistanceHistogram,
     /// Random pairs whose texts were compared: at each distance up to [`MAX_K`], all random pairs or a sample of them.
     pub(crate) verified: DistanceHistogram,
-    /// Pairs in `verified` whose texts are so similar that they count as [alike](crate::evaluate).
+    /// Pairs in [`verified`](Self::verified) whose texts are so similar that they count as [alike](crate::evaluate).
     pub(crate) alike: DistanceHistogram,
     /// Number of texts without features, which therefore have no fingerprint.
     pub(crate) empty: u64,
@@ -115,8 +115,8 @@ pub struct ProfileCurve {
     pub negatives: u64,
     /// Number of random pairs, which are pairs of unrelated texts.
     pub random: u64,
-    /// Number of random pairs within [`MAX_K`] whose texts were compared: all of them or, at a distance with very many, a
-    /// sample.
+    /// Number of random pairs within [`MAX_K`] whose texts were compared. At a distance that very many random pairs have, only
+    /// the texts of a sample are compared.
     #[serde(rename = "looked_at")]
     pub verified: u64,
     /// Number of labelled pairs in which a text has no features, and so no fingerprint. The other counts exclude such pairs.
@@ -127,8 +127,8 @@ pub struct ProfileCurve {
     pub points: Vec<CurvePoint>,
     /// Distance with the largest predicted F1. If several distances have the largest F1, the smallest of these distances.
     pub best: u32,
-    /// Whether there are too few random pairs (of unrelated texts) for predictions about the corpus. In this case, even if no
-    /// random pair is within a distance, the corpus may have more false pairs than labelled pairs within this distance.
+    /// Whether there are too few random pairs (of unrelated texts) for predictions about the corpus. In this case, false pairs
+    /// can be the majority of the pairs within a distance in the corpus, even if no random pair is within the distance.
     pub too_few_random: bool,
 }
 

@@ -28,8 +28,8 @@ pub struct PairOptions {
     pub text_a: Option<String>,
     /// Field of the second text. By default `text_b`, or else `text_new`.
     pub text_b: Option<String>,
-    /// Field of the label: true, false, 1 or 0, or with [`positive_from`](PairOptions::positive_from) a number. By default
-    /// `label`. If no pair has the default field, every pair is positive.
+    /// Field of the label, by default `label`. The label is true, false, 1 or 0 or, with
+    /// [`positive_from`](PairOptions::positive_from), any number. If no pair has the default field, every pair is positive.
     pub label_field: Option<String>,
     /// Smallest label of a positive pair, if labels are numbers.
     pub positive_from: Option<f64>,
@@ -94,7 +94,7 @@ impl LabelledPairs {
 /// Reads labelled pairs from rows, in order. A row has the fields of a JSON line.
 ///
 /// # Errors
-/// Errors of the rows. Errors of [`labelled_pairs`] for malformed rows, with the number of the row from 1 as the line.
+/// An error that `rows` yields. Errors of [`labelled_pairs`] for malformed rows, with the number of the row from 1 as the line.
 pub fn labelled_rows(
     rows: impl Iterator<Item = Result<Map<String, Value>>>,
     options: &PairOptions,

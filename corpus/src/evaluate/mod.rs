@@ -68,7 +68,7 @@ pub struct EvaluateOptions {
     /// pair is not an error. From 0 to 1.
     pub alike_from: f64,
     /// Thresholds of Jaccard similarity. For each threshold, the evaluation also computes the recall and precision of a search
-    /// that compares texts instead of fingerprints. No threshold may be below `alike_from`.
+    /// that compares texts instead of fingerprints. No threshold may be below [`alike_from`](Self::alike_from).
     pub similar: Vec<f64>,
     /// Whether malformed pairs are skipped, reported to the observer and counted. Otherwise the first malformed pair ends the
     /// evaluation with its error.
@@ -95,7 +95,7 @@ impl Default for EvaluateOptions {
 /// large as the texts, which are not kept.
 ///
 /// # Errors
-/// - Errors of the pairs. Malformed pairs are not errors if they are skipped.
+/// - An error that `pairs` yields, except for a malformed pair if [such pairs are skipped](EvaluateOptions::skip_malformed).
 /// - [`Error::BadArgument`] if the width is unknown or does not fit a profile, or a similarity is out of range.
 /// - [`Error::BadArgument`] if no pair is positive, or if for some profile each positive pair has a text without features.
 /// - [`Error::Refused`] if the temporary file cannot be written.

@@ -28,8 +28,8 @@ pub(crate) struct NearTextPair {
     pub(crate) distance: u32,
 }
 
-/// Pairs of texts of different groups: all such pairs or, if more than `max_pairs` are possible, about `max_pairs` random
-/// ones. The same texts always give the same pairs.
+/// Pairs of texts of different groups: all such pairs or, if more than [`max_pairs`](Self::max_pairs) are possible, about
+/// `max_pairs` random ones. The same texts always give the same pairs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RandomPairs<'a, F> {
     pub(crate) texts: &'a [GroupedText<F>],

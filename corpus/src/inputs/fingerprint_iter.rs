@@ -44,7 +44,7 @@ const MEMORY_BLOCK_LEN: usize = 1 << 16;
 ///   then continues with the next file.
 ///
 /// The iteration ends with [`Error::Io`] if a file does not exist. It ends with [`Error::BadArgument`] if a raw file has
-/// another width, or if the name of a file says that it holds documents.
+/// another width than `F`, or if the name of a file says that it holds documents.
 pub fn fingerprints<F: Fingerprint>(paths: &[PathBuf]) -> FingerprintIter<F> {
     FingerprintIter::new(paths, &Arc::default(), None)
 }

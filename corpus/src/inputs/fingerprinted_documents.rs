@@ -44,7 +44,7 @@ pub struct FingerprintedDocuments<F> {
     with_texts: bool,
     hasher: Option<MinHasher>,
     filter: DocumentFilter,
-    /// Position of the first record in `read`, which is parsed next, among the records of all inputs. Counted from 0.
+    /// Position of the record that is parsed next (the first one in `read`) among the records of all inputs, from 0.
     ordinal: u64,
     /// Records of the batch that was read last and is not parsed yet.
     read: Vec<Result<Record>>,

@@ -125,7 +125,8 @@ pub struct InputCounts {
     pub text_bytes: u64,
     /// Number of skipped paths whose file or folder is read under another path: links, hard links, and repeated paths.
     pub duplicate_paths: u64,
-    /// Number of files, links, pipes and devices that were skipped, without those that `malformed` and `duplicate_paths` count.
+    /// Number of files, links, pipes and devices that were skipped, without those that [`malformed`](Self::malformed) and
+    /// [`duplicate_paths`](Self::duplicate_paths) count.
     pub skipped_files: u64,
 }
 

@@ -66,9 +66,9 @@ pub struct Inputs {
     read_once: Arc<ReadOnceInputs>,
     /// Part of the file in `paths` that is read; `None` to read whole files.
     section: Option<Box<Section>>,
-    /// Documents in memory, read instead of files. `paths` then has only the name that messages give them.
+    /// Documents in memory, read instead of files. The field `paths` then has only the name that messages give them.
     documents: Option<DocumentStream>,
-    /// Fingerprints in memory, read instead of files. `paths` then has only the name that messages give them.
+    /// Fingerprints in memory, read instead of files. The field `paths` then has only the name that messages give them.
     in_memory: Option<MemoryFingerprints>,
 }
 

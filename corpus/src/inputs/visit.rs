@@ -46,7 +46,7 @@ impl Inputs {
     /// # Errors
     /// [`simstore::Error::Cancelled`] if the observer cancels. [`simstore::Error::BadInput`] for a malformed record, unless
     /// such records are [skipped](Inputs::skip_malformed). [`simstore::Error::BadArgument`] if the profile makes fingerprints
-    /// of another width. Also errors of [`Inputs::kind`] and of the visitor.
+    /// of another width than `F`. Also errors of [`Inputs::kind`] and of the visitor.
     pub fn visit<F: Fingerprint>(
         &self,
         profile: &Profile,

@@ -118,8 +118,8 @@ pub struct CompressionRatios {
     pub fingerprints: u64,
     /// Number of distinct fingerprints. Each method stores each of them once.
     pub distinct: u64,
-    /// Floor: size of an optimal encoding of `distinct` random fingerprints, in bits for each fingerprint. See the
-    /// [module](self).
+    /// Floor: size of an optimal encoding of [`distinct`](Self::distinct) random fingerprints, in bits for each fingerprint.
+    /// See the [module](self).
     pub floor: f64,
     /// Size by each method, in the order of [`CompressionMethod::all`].
     pub sizes: Vec<MethodSize>,
@@ -134,7 +134,7 @@ pub struct MethodSize {
     pub bytes: u64,
     /// Compressed size in bits, divided by the number of distinct fingerprints.
     pub bits_per_fingerprint: f64,
-    /// `bits_per_fingerprint`, divided by [`CompressionRatios::floor`].
+    /// [`bits_per_fingerprint`](Self::bits_per_fingerprint), divided by [`CompressionRatios::floor`].
     pub ratio_to_floor: f64,
 }
 

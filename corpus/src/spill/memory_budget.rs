@@ -6,11 +6,9 @@ use simstore::{Error, Result};
 
 use simstore_io::numbers::{format_bytes, format_bytes_up, format_distinct_bytes};
 
-/// Divisor of an explicit memory limit. The quotient is the reserved share of the limit: memory for the program and for
-/// reading.
+/// With an explicit memory limit, the limit divided by this number is reserved for the program and for reading.
 const RESERVED_DIVISOR_OF_LIMIT: u64 = 4;
-/// Divisor of the available memory, if there is no explicit limit. The quotient is the reserved share of the available memory:
-/// memory for the program and for reading.
+/// Without an explicit memory limit, the available memory divided by this number is reserved for the program and for reading.
 const RESERVED_DIVISOR_OF_MACHINE: u64 = 8;
 /// Maximum share of an explicit memory limit that is reserved for the program and for reading, in bytes.
 const MAX_RESERVED_OF_LIMIT_BYTES: u64 = 128 << 20;
@@ -34,11 +32,11 @@ pub fn check_memory(memory: Option<u64>) -> Result<()> {
 /// Memory that a job may use for documents and for the work on them, before it continues on disk or fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryBudget {
-    /// Memory for documents, in bytes: `total` without the share that is reserved for the program and for reading.
+    /// Memory for documents, in bytes: [`total`](Self::total) without the share that is reserved for the program and for reading.
     pub bytes: u64,
     /// Explicit limit, or else the available memory of the machine, in bytes. `u64::MAX` if this memory is unknown.
     pub total: u64,
-    /// Whether `total` is an explicit limit.
+    /// Whether [`total`](Self::total) is an explicit limit.
     pub is_explicit: bool,
 }
 

@@ -1,6 +1,6 @@
 //! Keeps the data of a job within its memory budget: computes the budget, manages the folder of temporary files for data
-//! beyond it, and holds rows in memory or in a file. The module `spill` of the crate `simstore` has the files and the
-//! sorter.
+//! beyond it, and holds rows in memory or in a file. The temporary files and the external sorter are those of
+//! [`simstore::spill`].
 
 mod memory_budget;
 mod rows;

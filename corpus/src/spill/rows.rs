@@ -284,7 +284,7 @@ impl<R: Copy, I: Iterator<Item = Result<R>>> RowCursor<I, R> {
     /// Returns the next row without consuming it; `None` after the last row.
     ///
     /// # Errors
-    /// Errors of the rows.
+    /// An error that the iterator of rows yields.
     pub fn peek(&mut self) -> Result<Option<R>> {
         if !self.is_read {
             self.next = self.rows.next().transpose()?;
@@ -296,7 +296,7 @@ impl<R: Copy, I: Iterator<Item = Result<R>>> RowCursor<I, R> {
     /// Consumes and returns the next row; `None` after the last row.
     ///
     /// # Errors
-    /// Errors of the rows.
+    /// An error that the iterator of rows yields.
     pub fn next_row(&mut self) -> Result<Option<R>> {
         let next = self.peek()?;
         self.is_read = next.is_none();
@@ -306,7 +306,7 @@ impl<R: Copy, I: Iterator<Item = Result<R>>> RowCursor<I, R> {
     /// Consumes and returns the next row if `matches` is true for it. Otherwise returns `None`.
     ///
     /// # Errors
-    /// Errors of the rows.
+    /// An error that the iterator of rows yields.
     pub fn next_if(&mut self, matches: impl FnOnce(&R) -> bool) -> Result<Option<R>> {
         match self.peek()? {
             Some(row) if matches(&row) => self.next_row(),
@@ -318,7 +318,7 @@ impl<R: Copy, I: Iterator<Item = Result<R>>> RowCursor<I, R> {
     /// otherwise `None`. The rows must be in ascending order of `key_of`, and successive calls must have ascending keys.
     ///
     /// # Errors
-    /// Errors of the rows.
+    /// An error that the iterator of rows yields.
     pub fn seek<K: Ord + Copy>(&mut self, key: K, key_of: impl Fn(&R) -> K) -> Result<Option<R>> {
         while self.next_if(|row| key_of(row) < key)?.is_some() {}
         Ok(self.peek()?.filter(|row| key_of(row) == key))

@@ -71,7 +71,7 @@ impl ChecksummedWriter {
         self.frame.write_all(bytes).map_err(Error::io(&self.path, "write"))
     }
 
-    /// Writes the checksum, and gives the complete file its name.
+    /// Writes the checksum, and renames the complete file to its final name.
     pub(crate) fn finish(self) -> Result<()> {
         let HashingOutput { mut output, hash } =
             self.frame.finish().map_err(Error::io(&self.path, "write"))?;

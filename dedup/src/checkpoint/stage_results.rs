@@ -32,7 +32,7 @@ pub(crate) struct StageCheckpoints<'a> {
 /// different files.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StageHeader {
-    /// Format version of the stage file, with the key `stage`.
+    /// Format version of the stage file.
     stage: u32,
     /// Name of the stage on disk: `near`, `candidates` or `leaders` (representatives).
     name: String,
@@ -105,7 +105,7 @@ impl StageCheckpoints<'_> {
 
 /// Reason why a stage file cannot be used.
 pub(crate) enum StageReadError {
-    /// The file is damaged, or its content is impossible. The stage is computed again.
+    /// The file is damaged, or its content is impossible, so the stage has to be computed again.
     Invalid(String),
     /// Error that is not due to the content of the file, for example that rows could not be written to a temporary
     /// file. It ends the run.

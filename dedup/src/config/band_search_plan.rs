@@ -19,17 +19,17 @@ pub(crate) struct BandSearchPlan {
     pub(crate) seconds: f64,
 }
 
-/// Extra time that a plan with a higher recall than requested may take, for any number of documents; in seconds
-/// on one core. A higher recall is worth some time: pairs of documents made from one template have mostly the same
-/// common features, so a search that misses one of these pairs may miss all of them.
+/// Extra time that a plan with a higher recall than requested may always take, in seconds on one core.
+/// [`EXTRA_SECONDS_PER_DOCUMENT`] is added to it. A higher recall is worth some time: pairs of documents made from one
+/// template have mostly the same common features, so a search that misses one of these pairs may miss all of them.
 const EXTRA_SECONDS_MAX: f64 = 0.25;
 /// Extra time per document that a plan with a higher recall may take in addition to [`EXTRA_SECONDS_MAX`], in
 /// seconds on one core.
 const EXTRA_SECONDS_PER_DOCUMENT: f64 = 0.25e-6;
 
 /// Returns the cheapest plan that finds a pair of this similarity with a probability of at least `recall`, among
-/// `documents` documents. If a plan with a higher recall, which misses only 20% or else 40% of the pairs that
-/// `recall` allows to miss, costs little more, returns this plan instead.
+/// `documents` documents. If a plan costs little more, but misses such a pair with at most 20% of the probability
+/// `1 - recall`, returns this plan instead. If there is no such plan, tries the same with 40%.
 ///
 /// # Errors
 /// [`BadArgument`](simstore::Error::BadArgument) if no plan has this recall.

@@ -11,9 +11,9 @@ use simstore_corpus::{Diagnostic, Observer};
 /// How documents are compared: texts by their similarity, or fingerprints by their distance.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum ComparisonConfig {
-    /// The inputs and the stores determine the comparison. With stores, the threshold of the stores applies.
-    /// Otherwise, texts are compared with a minimum similarity of 0.8, and inputs that are fingerprints with a
-    /// maximum distance of 3 bits.
+    /// The inputs and the stores determine the comparison. With stores, the threshold of the stores applies, except that
+    /// a run of documents against stores of fingerprints fails: it needs an explicit distance. Without stores, texts are
+    /// compared with a minimum similarity of 0.8, and inputs that are fingerprints with a maximum distance of 3 bits.
     #[default]
     Default,
     /// Compares texts by their Jaccard similarity.
@@ -42,7 +42,9 @@ pub struct SimilarityConfig {
 /// Settings for comparing fingerprints. The distance of two fingerprints is the number of differing bits.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DistanceConfig {
-    /// Largest distance of near-duplicates, in bits. The default is 3, or the distance of the store.
+    /// Largest distance of near-duplicates, in bits. Without stores, the default is 3. With stores, the default for
+    /// inputs that are fingerprints is the smallest distance that one of the stores was created for; for documents,
+    /// the distance must be set.
     pub max_distance: Option<u32>,
     /// Width of fingerprints in bits, 64 or 128. The default is 64, or the width of the store.
     pub bits: Option<u32>,

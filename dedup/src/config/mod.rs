@@ -41,8 +41,8 @@ pub struct DedupConfig {
     /// similarity of its own, and a run with this store cannot use a smaller one. Similarities to stored documents
     /// are exact if the store keeps texts; otherwise they are estimated from MinHash signatures.
     pub against: Vec<PathBuf>,
-    /// If set, kept documents are added to the first store of `against`. This store is created if it does not
-    /// exist. The store and the output files change together, in one atomic step.
+    /// If set, kept documents are added to the first store of [`against`](Self::against). This store is created if it
+    /// does not exist. The store and the output files change together, in one atomic step.
     pub add: Option<AddConfig>,
     /// If set, the run writes checkpoints to a folder, so that it can be resumed after an interruption.
     pub resume: Option<ResumeConfig>,

@@ -90,8 +90,8 @@ impl ResolvedConfig {
 
 impl DedupConfig {
     /// Resolves the configuration for inputs and outputs. Opens the stores. If documents are added, opens the
-    /// first store for writing, and completes the output files of an interrupted run. Without `outputs`, as
-    /// for an estimate, nothing is written.
+    /// first store for writing, and renames the output files of the last run to their final names if that run was
+    /// killed before it did so. Without `outputs`, as for an estimate, nothing is written.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if options contradict each other or the inputs, [`Error::Refused`] if they
@@ -290,7 +290,8 @@ impl DedupConfig {
         }
     }
 
-    /// Fails if the requested profile of fingerprints is not the profile of the stores.
+    /// If fingerprints of texts are compared, fails if the requested profile, by which they are computed from the texts,
+    /// is unknown or not the profile of the stores.
     fn check_profile(&self, kind: InputKind, references: &ReferenceStores) -> Result<()> {
         let is_named = self.comparison.distance_config().is_some_and(|distance| distance.profile.is_some());
         if is_named && !references.are_similar() && kind == InputKind::Documents {

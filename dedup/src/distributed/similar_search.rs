@@ -58,9 +58,9 @@ impl SimilarSearch {
         MinHasher::new(profile)
     }
 
-    /// Chooses the number of bands to search, and the maximum distances within a band and a signature, so that the
-    /// search among `distinct` unique documents takes the least work. The search finds a pair whose similarity is
-    /// exactly the minimum with a probability of at least `recall`.
+    /// Chooses the number of bands to search, the maximum distance of two values of a band, and the maximum distance of
+    /// two signatures. Of the choices that find a pair with exactly the minimum similarity with a probability of at
+    /// least `recall`, takes the one with the least work for `distinct` unique documents.
     ///
     /// # Errors
     /// [`Error::BadArgument`] if no distance reaches the recall, or `recall` is not between 0 and 1.

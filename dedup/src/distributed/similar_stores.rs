@@ -20,7 +20,7 @@ use simstore_corpus::InputKind;
 use simstore_corpus::Stage;
 use simstore_corpus::spill::MemoryBudget;
 
-/// Memory for candidates from the stores, in bytes. Feature sets may take the same amount in addition.
+/// Memory in bytes for the candidates from the stores. The feature sets of the compared documents may take as much again.
 const MEMORY_BYTES: u64 = 64 << 20;
 
 /// Stores of similar documents that texts are compared with, like the stores of [`DedupConfig::against`].

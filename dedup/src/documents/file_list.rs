@@ -9,7 +9,7 @@ use simstore::{Error, Result};
 use simstore_corpus::Inputs;
 use simstore_io::DocumentFormat;
 
-/// Input files of documents, in input order, with their sizes and times at the start of the run.
+/// Input files of documents, in input order, with their sizes and modification times at the start of the run.
 #[derive(Debug)]
 pub(crate) struct FileList {
     files: Vec<ListedFile>,
@@ -19,8 +19,8 @@ pub(crate) struct FileList {
 struct ListedFile {
     path: PathBuf,
     format: DocumentFormat,
-    /// Size and times of the file at the start of the run. `None` for a pipe: it cannot change, because its
-    /// content is copied to a temporary file when it is read.
+    /// Size, modification time and inode number of the file at the start of the run. `None` for a pipe: it cannot
+    /// change, because its content is copied to a temporary file when it is read.
     state: Option<FileState>,
 }
 
@@ -99,7 +99,7 @@ impl FileList {
     }
 }
 
-/// Returns the error for input files that were added, removed or changed during the run.
+/// Returns the error for an input file that was added, removed or changed during the run. `place` is its path.
 fn file_list_changed_error(place: &str) -> Error {
     Error::Refused(format!(
         "{place}: the list of input files changed while they were read; nothing was written: run this again when they no longer change"

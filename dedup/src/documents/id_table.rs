@@ -14,7 +14,7 @@ use simstore_io::document::{name_to_path, path_to_name};
 use simstore_io::{DocumentId, IdRef};
 
 /// Table with the id, input position, file and line of each document: one row per document, in input order.
-/// Columns that count up by one take almost no memory.
+/// A column of consecutive numbers takes almost no memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IdTable {
     count: usize,
@@ -48,8 +48,8 @@ impl NumberRuns {
         first.wrapping_add(at as u64 - from)
     }
 
-    /// Sets the number in row `at`, which must come after all rows set so far. From the last row set up to this one,
-    /// the numbers count up by one.
+    /// Sets the number in row `at`, which must come after all rows set so far. Rows between the last set row and this
+    /// row get consecutive numbers, which follow the number of the last set row.
     fn push(&mut self, at: usize, number: u64) {
         let next = self.0.last().map(|&(from, first)| first.wrapping_add(at as u64 - from));
         if next != Some(number) {

@@ -45,7 +45,7 @@ impl KeepRule {
 
     /// Returns the sort key of a document, from the size of its text in bytes, or from `field`, its value in the
     /// field that the rule compares. A preferred document has a smaller key. A document without a value has a key
-    /// of one byte. Returns `None` if the rule compares neither.
+    /// of one byte. Returns `None` if the rule compares neither text sizes nor a field.
     pub(crate) fn sort_key(&self, text_bytes: u64, field: Option<&str>) -> Option<Vec<u8>> {
         let field = field.unwrap_or_default();
         match self {

@@ -65,16 +65,17 @@ pub(crate) struct Corpus {
     pub(crate) ids_are_positions: bool,
     /// Number of documents whose id is also the id of another document.
     pub(crate) repeated_ids: usize,
-    /// MinHash signatures of the documents, if they are compared by similarity. `None` after `take_signatures`.
+    /// MinHash signatures of the documents, if they are compared by similarity. `None` after
+    /// [`take_signatures`](Self::take_signatures) has returned them.
     signatures: Option<RowsWriter<SignatureRow>>,
 }
 
 /// Where the documents of a corpus are stored: in memory, on disk, or both.
 #[derive(Debug)]
 enum CorpusStorage {
-    /// All documents are in memory, in `Corpus::block`.
+    /// All documents are in memory, in [`Corpus::block`].
     Memory,
-    /// The first documents are on disk, and the last ones in `Corpus::block`. More documents may follow.
+    /// The first documents are on disk, and the last ones in memory, in [`Corpus::block`]. More documents may follow.
     Spilling(Box<SpilledBlockWriter>),
     /// All documents are on disk.
     Disk(Box<SpilledCorpus>),

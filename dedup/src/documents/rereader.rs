@@ -80,9 +80,10 @@ impl<'a> DocumentRereader<'a> {
     }
 }
 
-/// Returns the error for a record that has changed since the first reading. Also removes the part files of its
-/// input file, so that the next run reads the file itself. These part files may be outdated, because a part file
-/// identifies its input files only by size, modification time, and a checksum of their first and last bytes.
+/// Returns the error for a record at `place` that has changed since the first reading. Also removes the part files of
+/// its input file from the folder `parts`, so that the next run reads the file itself. These part files may be
+/// outdated, because a part file identifies its input files only by size, modification time, and a checksum of their
+/// first and last bytes.
 fn file_changed_error(file: &Path, place: &str, parts: Option<&Path>) -> Error {
     let removed = match parts.map(|folder| (folder.display(), remove_parts_with_file(folder, file))) {
         None | Some((_, Ok(0))) => String::new(),

@@ -71,7 +71,7 @@ pub struct Estimate {
     /// Estimated size of all texts in bytes; 0 if the inputs are files of fingerprints.
     pub text_bytes: u64,
     /// Estimated peak memory of the process in bytes. The memory for documents is limited to
-    /// `budget_of_documents`, because documents beyond this limit spill to disk.
+    /// [`budget_of_documents`](Self::budget_of_documents), because documents beyond this limit spill to disk.
     pub memory: u64,
     /// Memory that the fingerprints or signatures and the ids of all documents would take without a memory limit,
     /// in bytes.
@@ -87,7 +87,8 @@ pub struct Estimate {
     pub budget: Option<u64>,
     /// Part of the memory limit that documents may take, in bytes; `None` if there is no limit.
     pub budget_of_documents: Option<u64>,
-    /// Whether documents spill to disk, because `memory_of_documents` exceeds `budget_of_documents`.
+    /// Whether documents spill to disk, because [`memory_of_documents`](Self::memory_of_documents) exceeds
+    /// [`budget_of_documents`](Self::budget_of_documents).
     pub spills: bool,
     /// Estimated maximum size of the temporary files for spilled documents and listed pairs, in bytes. The
     /// temporary files with the features of the compared texts are not included.
@@ -116,7 +117,7 @@ pub struct FormatTotals {
     pub bytes: u64,
 }
 
-/// Totals over the sampled documents. The documents take `input_bytes` bytes in their files.
+/// Totals over the sampled documents. `input_bytes` is the size of the documents in their (maybe compressed) files.
 #[derive(Default)]
 struct FileSample {
     documents: f64,
@@ -207,8 +208,8 @@ fn ignore_skipped_error(error: Error, inputs: &Inputs) -> Result<()> {
 }
 
 /// Returns the peak memory of the program while it reads inputs, in bytes. To measure this memory, the function
-/// reads and fingerprints the start of `file`, as a run does. So the result includes the dictionaries that segment
-/// words, and the batches of documents on all cores.
+/// reads and fingerprints the start of `file`, as a run does. So the result includes the dictionaries for word
+/// segmentation, and the batches of documents on all cores.
 fn measure_reading_memory<F: Fingerprint>(
     file: Option<&InputFile>,
     inputs: &Inputs,

@@ -46,8 +46,9 @@ const DENSE_MEMBER_SECONDS: f64 = 60e-6;
 const DENSE_PAIR_SECONDS: f64 = 6e-9;
 
 /// Estimate of the search for similar texts. A MinHash signature of 512 bits consists of 8 bands of 64 bits.
-/// Two documents form a candidate pair if one of the first `joined` bands differs in at most `distance` bits, and
-/// the whole signatures differ in at most `total` bits. The texts of candidate pairs are compared.
+/// Two documents form a candidate pair if one of the first [`joined`](Self::joined) bands differs in at most
+/// [`distance`](Self::distance) bits, and the whole signatures differ in at most [`total`](Self::total) bits. The
+/// texts of candidate pairs are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SearchEstimate {
     /// Minimum similarity of near-duplicates, from 0 to 1.
@@ -62,13 +63,14 @@ pub struct SearchEstimate {
     pub bands: usize,
     /// Number of bands that the search compares. They are the first bands of each signature.
     pub joined: usize,
-    /// Maximum Hamming distance of near bands, in bits. In a candidate pair, at least one of the first `joined` bands
-    /// is near.
+    /// Maximum Hamming distance of near bands, in bits. In a candidate pair, at least one of the first
+    /// [`joined`](Self::joined) bands is near.
     pub distance: u32,
     /// Maximum Hamming distance of the whole signatures of a candidate pair, in bits.
     pub total: u32,
-    /// Expected number of pairs of unrelated documents whose whole signatures are compared, because one of their
-    /// first [`joined`](Self::joined) bands differs, by chance, in at most [`distance`](Self::distance) bits.
+    /// Expected number of pairs of unrelated documents whose whole signatures are compared, because they have a near
+    /// band by chance. Only the first [`joined`](Self::joined) bands count; near bands differ in at most
+    /// [`distance`](Self::distance) bits.
     pub unrelated_pairs: f64,
     /// Number of documents in the sample.
     pub sampled: u64,

@@ -230,8 +230,8 @@ impl Pipeline<'_> {
         }))
     }
 
-    /// Returns edges between unique documents. The connected components of these edges are the clusters. If clusters
-    /// are stars, returns no edges.
+    /// Returns edges between unique documents. The connected components of these edges are the clusters. If the run
+    /// forms clusters as [stars](ClusterBy::Stars), which need no edges, returns none.
     fn edges(
         &self,
         near: &FingerprintNeighbors,

@@ -81,7 +81,7 @@ pub(crate) struct SimilarityResult {
     /// kept document is the representative. If the run removes all documents of each cluster (`--keep none`), the
     /// pairs are instead each unique document and the other document most similar to it, if any is similar.
     pub(crate) nearest: Rows<ScoredPair>,
-    /// (Number of verified pairs of unique documents, number of rejected pairs among them).
+    /// (Number of pairs of unique documents that were compared exactly, number of these pairs that are not similar).
     pub(crate) compared: (u64, u64),
     /// (Number of unique documents in [dense groups](DenseGroups), number of pairs of these documents whose
     /// signatures were compared).

@@ -1,6 +1,5 @@
-//! Candidates: pairs of unique documents with near signatures. The first few bands of the signatures are
-//! joined, one band after the other: a join finds all pairs whose values of this band are near. Then the whole
-//! signatures of these pairs are compared.
+//! Candidates: pairs of unique documents with near signatures. For each of the first few bands of the signatures, a
+//! *join* finds all pairs whose values of the band are near. The whole signatures of these pairs are compared, too.
 //!
 //! If the signatures are in memory, they are compared as soon as a join finds a pair, and a pair that a join of
 //! an earlier band has found is skipped. If the signatures are on disk, they are compared after all joins. If
@@ -49,8 +48,8 @@ const MIN_BUFFER_BYTES: u64 = 1 << 12;
 /// Number of pairs that a thread collects before it moves them to the [`PairCollector`].
 const PAIR_BATCH: usize = 4096;
 
-/// Search for candidates. Joins one band of the signatures after the other: finds the pairs of unique documents
-/// whose values of the band are near.
+/// Search for candidates. For one band of the signatures after the other, finds the pairs of unique documents whose
+/// values of this band are near.
 pub(crate) struct BandJoin<'a> {
     /// Signatures of all documents, in document order.
     pub(crate) signatures: &'a Rows<SignatureRow>,
@@ -64,7 +63,7 @@ pub(crate) struct BandJoin<'a> {
 
 /// Result of the search for candidates in all searched bands.
 pub(crate) struct JoinedCandidates {
-    /// Candidates, sorted, each pair once. Pairs of two documents in `dense_members` are left out.
+    /// Candidates, sorted, each pair once. Pairs of two documents in [`dense_members`](Self::dense_members) are left out.
     pub(crate) candidates: Rows<Candidate>,
     /// Unique documents in [dense groups](crate::pipeline::dense_groups), where each document is near many others.
     pub(crate) dense_members: AtomicBitSet,
@@ -233,10 +232,10 @@ impl BandJoin<'_> {
         Ok(())
     }
 
-    /// Joins band number `band`: adds the candidates with near values of the band to `found`. `ordered` has rows
-    /// (value of the band, unique document) in any order; this function sorts them. `part` is set if the rows are
-    /// divided into files, so that `ordered` has only the rows of one file. There are several ways to divide them
-    /// (*tables*); `part` has the number of the table.
+    /// Adds the candidates with near values of band number `band` to `found`. `ordered` has rows (value of the band,
+    /// unique document) in any order; this function sorts them. If the rows are divided into files, `ordered` has the
+    /// rows of one file, and `part` says how they are divided: [`JoinParts`] knows several ways, called *tables*, and
+    /// the second value is the number of the table.
     fn join(
         &self,
         mut ordered: Vec<(u64, u32)>,

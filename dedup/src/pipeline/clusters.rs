@@ -16,7 +16,7 @@ use simstore_corpus::spill::{RowCursor, Rows, RowsIter};
 pub(crate) struct Clusters {
     /// One row per member, sorted by cluster, then by document.
     pub(crate) by_cluster: Rows<MemberRow>,
-    /// The rows of `by_cluster`, sorted by document.
+    /// The rows of [`by_cluster`](Self::by_cluster), sorted by document.
     pub(crate) by_document: Rows<MemberRow>,
     /// Number of clusters.
     pub(crate) count: usize,

@@ -15,7 +15,7 @@ use simstore_corpus::spill::{RowCursor, Rows, RowsWriter};
 pub(crate) enum Connector<'a> {
     /// Union-find in memory, with the number of unique documents.
     Memory(Components, usize, &'a Workspace),
-    /// List of edges, which may spill to disk. Used if union-find would take more than a share of the memory.
+    /// List of edges, which may spill to disk. Used if union-find would need more memory than [`Workspace::share`].
     Edges(RowsWriter<(u32, u32)>, &'a Workspace),
 }
 
@@ -144,8 +144,8 @@ fn visit_stars(
     Ok(())
 }
 
-/// Makes the best document of each component the representative of the other documents of the component. `firsts`
-/// has the rows of [`Connector::into_firsts`]. The score of a document and its representative is looked up in
+/// Makes the most preferred document of each component the representative of its other documents. `firsts` has the
+/// rows of [`Connector::into_firsts`]. The score of a document and its representative is looked up in
 /// `pairs`; `score` computes the score of a pair that is not in `pairs`.
 pub(crate) fn assignments(
     firsts: &Rows<(u32, u32)>,

@@ -31,7 +31,7 @@ pub(crate) struct HammingSearch<'a, F: Fingerprint> {
     /// Whether to return all near pairs. If not, the search returns fewer pairs, called *edges*, which connect the
     /// same components as all near pairs.
     pub(crate) with_pairs: bool,
-    /// Reference stores that exist on disk already, each with its index among all reference stores of the run.
+    /// Reference stores that existed before the run, each with its index among all reference stores of the run.
     pub(crate) stores: Vec<(u32, &'a Snapshot<F>)>,
     pub(crate) workspace: &'a Workspace,
     pub(crate) stage: &'a Stage<'a>,
@@ -63,8 +63,8 @@ impl<F: Fingerprint> HammingSearch<'_, F> {
         if self.corpus.spilled().is_some() { self.find_on_disk() } else { self.find_in_memory() }
     }
 
-    /// Loads the result that an earlier run has saved. If there is none, finds the result and saves it. Must be
-    /// called only without stores, because stores may change between runs.
+    /// Loads the result that an earlier run has saved. If there is none, finds the result and saves it. Must not be
+    /// called in a run with reference stores, because the stores may change between runs.
     pub(crate) fn find_or_load(&self, checkpoints: &StageCheckpoints<'_>) -> Result<NearFingerprints<F>> {
         let mut hash = Xxh3::new();
         self.corpus.visit_fingerprints::<F>(|_, batch| {

@@ -1,6 +1,6 @@
-//! Search by Hamming distance for a corpus on disk. A join finds the near pairs of fingerprints. It divides the
-//! fingerprints into files that are small enough for the memory, in several ways called *tables*. Two near
-//! fingerprints are in the same file of at least one table. The tables are joined one after the other.
+//! Search by Hamming distance for a corpus on disk. To find the near pairs, the fingerprints are divided into files
+//! that are small enough for the memory. Each *table* divides them in another way, so that two near fingerprints are
+//! in the same file of at least one table. The search processes one table after the other.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -44,7 +44,7 @@ impl<F: Fingerprint> JoinCollector<F> {
         if self.forest.memory() > workspace.share() { self.flush_forest() } else { Ok(()) }
     }
 
-    /// Moves the edges of the forest to `edges`, and empties the forest.
+    /// Moves the edges of the forest to the list `edges`, and empties the forest.
     fn flush_forest(&mut self) -> Result<()> {
         let edges = std::mem::take(&mut self.forest).into_edges().into_iter();
         self.forest = Forest::new();
@@ -138,8 +138,9 @@ impl<F: Fingerprint> HammingSearch<'_, F> {
         Rows::from_sorter(found)
     }
 
-    /// Finds the near pairs of the distinct fingerprints. `distinct` divides the fingerprints into files, in several
-    /// ways called *tables*. The tables are joined one after the other.
+    /// Finds the near pairs of the distinct fingerprints. Several *tables* divide the fingerprints into files, each
+    /// table in another way, so two near fingerprints are in the same file of at least one table. Searches one table
+    /// after the other.
     fn join(&self, distinct: &mut DistinctOnDisk<F>) -> Result<JoinCollector<F>> {
         let &HammingSearch { with_pairs, workspace, stage, .. } = self;
         let (edges, pairs) = (workspace.sorter(), workspace.sorter());

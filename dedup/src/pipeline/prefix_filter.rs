@@ -1,9 +1,9 @@
 //! Inverted index of the members of dense groups, and the search for members similar to a given one. In a *dense
 //! group*, each document (*member*) is near many others.
 //!
-//! The *prefix* of a member consists of its rarest features; [dense groups](crate::pipeline::dense_groups) says how
-//! many. The *size* of a member is its number of features. There is one posting list for each feature and each size.
-//! The list holds the members of this size that have the feature in their prefix.
+//! The *prefix* of a member consists of its rarest features; the module [`dense_groups`](crate::pipeline::dense_groups)
+//! has the formula for their number. The *size* of a member is its number of features. There is one posting list for
+//! each feature and each size. The list holds the members of this size that have the feature in their prefix.
 //!
 //! A search reads all its posting lists at the same time, one *range* of consecutive members after the other. So
 //! members are found in the order in which they were added, and the search can stop at the first similar member.
@@ -148,7 +148,7 @@ struct PostingCursor<'i> {
     /// Rank of the list's feature among the features of the document for which similar members are searched. The
     /// rarest feature has rank 0.
     position: u32,
-    /// Size of the members in the list, that is, the number of features of each.
+    /// Number of features of each member of the index that the list contains. It is the same for all of them.
     size: u32,
     /// Maximum rank of the list's feature among the features of a member. If the rank is greater, the member cannot
     /// reach the minimum score, and is skipped.
@@ -298,7 +298,8 @@ struct IndexSearch<'s> {
     member: &'s DenseMember,
     min_score: PairScore,
     lists: Vec<PostingCursor<'s>>,
-    /// One bit for each of the consecutive members that are searched at present: whether it is in one of `lists`.
+    /// One bit for each of the consecutive members that are searched at present: whether the member is in a posting
+    /// list of the field `lists`.
     listed_bits: &'s mut Vec<u64>,
 }
 
@@ -324,8 +325,8 @@ impl IndexSearch<'_> {
     }
 
     /// Visits the similar members at the positions in `range`. If a visit changes the minimum score, stops and returns
-    /// the position of the visited member and the new minimum score. The first bit of `listed_bits` belongs to the
-    /// position `first`.
+    /// the position of the visited member and the new minimum score. The first bit of the field `listed_bits` belongs
+    /// to the position `first`.
     fn visit_until(
         &mut self,
         first: usize,
@@ -365,8 +366,8 @@ impl IndexSearch<'_> {
         None
     }
 
-    /// Sets the bits in `listed_bits` of all members that are in one of `lists` and have a position in `range`. Ignores
-    /// postings that `visitor` skips. The first bit belongs to the position `first`.
+    /// Sets the field `listed_bits`: one bit for each member, set if the member has a position in `range` and is in a
+    /// list of the field `lists`. The first bit belongs to the position `first`. Ignores postings that `visitor` skips.
     fn mark_listed(&mut self, first: usize, range: &std::ops::Range<usize>, visitor: &impl SimilarVisitor) {
         self.listed_bits.clear();
         self.listed_bits.resize((range.end - first).div_ceil(64), 0);

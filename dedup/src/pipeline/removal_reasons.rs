@@ -83,8 +83,8 @@ impl<'a> NearestSearch<'a> {
     }
 
     /// Assigns representatives from all near pairs. If `edges` is set, each connected component has one
-    /// representative; otherwise clusters are stars. `excluded` documents are neither represented nor
-    /// representatives. Also returns the nearest neighbors: the rows of [`into_nearest`](Self::into_nearest) if
+    /// representative; otherwise each document is near its representative. `excluded` documents are neither represented
+    /// nor representatives. Also returns the nearest neighbors: the rows of [`into_nearest`](Self::into_nearest) if
     /// `keeps_none` is set, else of [`into_nearer_than_representatives`](Self::into_nearer_than_representatives).
     pub(crate) fn into_assignments_and_nearest(
         mut self,

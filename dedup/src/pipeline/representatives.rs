@@ -73,7 +73,7 @@ struct Unassigned {
     unique: u32,
     /// Whether the document is in a [dense group](DenseGroups).
     is_dense: bool,
-    /// Documents that form a candidate pair with `unique` and are preferred to it, the most preferred first.
+    /// Documents that form a candidate pair with this document and are preferred to it, the most preferred first.
     better_candidates: Vec<u32>,
 }
 
@@ -184,8 +184,8 @@ pub(crate) fn assign_stars(
 
 impl StarPass<'_> {
     /// Verifies candidates of a batch of documents in advance. First verifies the pair of each document with the
-    /// most preferred of its `better_candidates`, which often becomes its representative. Verifies the other pairs
-    /// of the document only if the first pair is rejected.
+    /// most preferred of its [`better_candidates`](Unassigned::better_candidates), which often becomes its
+    /// representative. Verifies the other pairs of the document only if the first pair is rejected.
     fn verify_candidates(&mut self, batch: &[Unassigned]) -> Result<()> {
         self.verified.clear();
         let firsts: Vec<Candidate> =
@@ -200,8 +200,9 @@ impl StarPass<'_> {
         self.verify(&others)
     }
 
-    /// Returns the candidates that may give a document its representative, in order of preference: pairs of the
-    /// document and one of its `better_candidates`. Leaves out a better document that is itself represented.
+    /// Returns pairs of a document and a document that may become its representative: one of its
+    /// [`better_candidates`](Unassigned::better_candidates) that no other document represents. The most preferred
+    /// document comes first.
     fn open_candidates<'o>(
         &self,
         unassigned: &'o Unassigned,
@@ -220,7 +221,8 @@ impl StarPass<'_> {
     }
 
     /// Returns the most preferred representative that is similar to a document, from the document's
-    /// `better_candidates`; `None` if none is similar. Does not search [dense groups](DenseGroups).
+    /// [`better_candidates`](Unassigned::better_candidates); `None` if none is similar. Does not search
+    /// [dense groups](DenseGroups).
     fn representative(&self, unassigned: &Unassigned) -> Result<Option<AssignmentRow>> {
         for pair in self.open_candidates(unassigned) {
             let similarity = match self.verified.get(&pair) {
@@ -252,8 +254,8 @@ struct DensePass<'a> {
     members: BTreeMap<u32, DenseAnswer>,
     /// Members of the current batch that are representatives. They are not in the index yet.
     representatives: Vec<u32>,
-    /// Representatives of members of later batches, in order of these members. When the index is full, it is searched
-    /// for representatives of all later members, and then replaced by an empty index. This list has the results.
+    /// Representatives that were found in full indexes, for members of later batches, in order of these members. When
+    /// the index is full, it is searched for representatives of all later members, and replaced by an empty index.
     from_full_indexes: RowCursor<SortedRecords<AssignmentRow>, AssignmentRow>,
     workspace: &'a Workspace,
 }
@@ -295,8 +297,8 @@ impl<'a> DensePass<'a> {
         Ok(())
     }
 
-    /// Searches the index for a representative of each document in `uniques`. Prefers a representative that was found
-    /// before, in an index that is full (`from_full_indexes`). Calls must be in ascending order of documents.
+    /// Searches the index for a representative of each document in `uniques`. If an earlier index, replaced when it was
+    /// full, had a representative of the document, returns that one. Calls must be in ascending order of documents.
     fn search(&mut self, uniques: impl Iterator<Item = u32>) -> Result<Vec<DenseAnswer>> {
         let min_score = score_from_similarity(self.groups.rule.min_similarity);
         let found = self.index.search(uniques.map(|unique| (unique, min_score)).collect(), |_| STOP)?;
@@ -308,7 +310,7 @@ impl<'a> DensePass<'a> {
     }
 
     /// Replaces the index, which is full, by an empty one. Before that, searches the full index for representatives
-    /// of all documents with numbers greater than `last`, and keeps the results in `from_full_indexes`.
+    /// of all documents with numbers greater than `last`, and keeps the results for the later batches.
     fn flush_index(&mut self, last: u32, dense_members: &AtomicBitSet, stage: &Stage<'_>) -> Result<()> {
         let mut found = self.workspace.sorter();
         for batch in

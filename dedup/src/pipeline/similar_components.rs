@@ -17,8 +17,8 @@ use crate::workspace::Workspace;
 use simstore_corpus::Stage;
 use simstore_corpus::spill::Rows;
 
-/// Number of candidates in a batch. First, one candidate of each document in the batch is verified. Then the other
-/// candidates are verified, except if their two documents are already in the same component.
+/// Number of candidates in a batch. Of each batch, first one candidate of each document is verified. Then the other
+/// candidates are verified, without those whose two documents are already in the same component.
 const CANDIDATE_BATCH: usize = 1 << 12;
 
 /// Search for the connected components of similar documents, from candidates and [dense groups](DenseGroups).

@@ -51,8 +51,8 @@ pub(crate) struct PipelineResult {
     /// Number of distinct fingerprints, if documents are compared by distance; else number of distinct feature
     /// sets.
     pub(crate) distinct: usize,
-    /// (Number of pairs whose texts were verified, number of rejected pairs among them). `None` if texts are not
-    /// compared.
+    /// (Number of pairs whose texts were compared, number of these pairs whose texts are not similar). `None` if the
+    /// run does not compare texts.
     pub(crate) compared: Option<(u64, u64)>,
     pub(crate) boilerplate: Option<Boilerplate>,
 }

@@ -77,7 +77,7 @@ impl UniqueDocuments {
         Ok((self.grouped_before(unique + 1)? - self.grouped_before(unique)?) as u64)
     }
 
-    /// Index of the first row in `grouped` whose unique document is `unique` or a later one.
+    /// Index of the first row in the field `grouped` whose unique document is `unique` or a later one.
     fn grouped_before(&self, unique: u32) -> Result<usize> {
         self.grouped.partition_point(|row| row.0 < unique)
     }

@@ -21,7 +21,8 @@ pub(crate) const PAIR_BATCH: usize = 256;
 /// features is verified in several steps.
 const PAIR_BATCH_BYTES: u64 = 32 << 20;
 
-/// Verifies candidates by the features of their documents. Counts verified and rejected pairs.
+/// Compares the documents of candidates by their features. Counts the compared pairs, and those that it rejects because
+/// their similarity is below the minimum.
 pub(crate) struct Verifier<'a> {
     pub(crate) uniques: &'a UniqueDocuments,
     /// Features of the unique documents (groups of exact duplicates) that occur in pairs to verify. The features of
@@ -44,7 +45,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Returns (number of verified pairs, number of rejected pairs among them).
+    /// Returns the number of pairs that were compared, and how many of them were below the minimum similarity.
     pub(crate) fn counts(&self) -> (u64, u64) {
         (self.verified.load(Ordering::Relaxed), self.rejected.load(Ordering::Relaxed))
     }

@@ -35,7 +35,7 @@ pub struct Report {
     results: Result<Box<RunResults>, u64>,
     /// Output files that are open and not written yet. `None` after they were written.
     outputs: Option<OpenOutputs>,
-    /// Output files that are written but do not have their names yet. Empty after they got their names.
+    /// Output files that are complete but not renamed to their final names yet. Empty after they were renamed.
     complete: Vec<CompleteOutput>,
     counts: InputCounts,
     summary: Box<Summary>,
@@ -61,7 +61,8 @@ pub struct Cluster<'a> {
     pub location: Option<String>,
     /// Whether the representative is a stored document. If so, no member of the cluster is kept.
     pub is_stored: bool,
-    /// Path of the store of the representative; `None` unless the run has several stores.
+    /// Path of the store of the representative. `None` if that is an input document, or if the run has only one
+    /// store.
     pub store: Option<&'a Path>,
     /// Documents of the cluster in input order, including the representative if it is an input document. Only the
     /// representative is kept; with [`KeepRule::None`](crate::KeepRule::None), no member is kept.
@@ -100,7 +101,8 @@ pub struct NearPair<'a> {
     pub other: Option<usize>,
     /// Id of the second document.
     pub other_id: IdRef<'a>,
-    /// Path of the store of the second document; `None` unless the run has several stores.
+    /// Path of the store of the second document. `None` if that is an input document, or if the run has only one
+    /// store.
     pub store: Option<&'a Path>,
     /// Distance of the fingerprints, in bits; `None` if texts are compared by similarity.
     pub distance: Option<u32>,
@@ -260,7 +262,7 @@ impl Report {
         })
     }
 
-    /// Writes all output files, which do not get their names yet.
+    /// Writes all output files. [`publish`](Self::publish) renames them to their final names.
     pub(crate) fn write(&mut self, observer: &dyn Observer) -> Result<()> {
         let Ok(results) = &self.results else { return Ok(()) };
         let outputs =
@@ -273,7 +275,7 @@ impl Report {
         self.summary.set_seconds(seconds);
     }
 
-    /// Gives the output files their names, and adds the kept documents to the store, if any.
+    /// Adds the kept documents to the store, if the run has to, and renames the output files to their final names.
     pub(crate) fn publish(&mut self, observer: &dyn Observer) -> Result<()> {
         match &mut self.results {
             Ok(results) => results.publish(std::mem::take(&mut self.complete), observer),

@@ -66,7 +66,7 @@ impl OpenOutputs {
         Ok(OpenOutputs { requested, open })
     }
 
-    /// Writes all outputs. Returns the complete files, which do not have their names yet.
+    /// Writes all outputs. Returns the complete files, which the caller must rename to their final names.
     pub(crate) fn write(self, results: &RunResults, observer: &dyn Observer) -> Result<Vec<CompleteOutput>> {
         let Outputs { json, null, reasons, cluster_field, .. } = &self.requested;
         let documents =

@@ -13,8 +13,8 @@ use simstore_io::reading::FileSet;
 use simstore_io::result_table;
 use simstore_io::{DocumentFormat, Format};
 
-/// Output files of a run, and how they are written. All files get their names at the same time, when all are
-/// complete. The path `-` is standard output.
+/// Output files of a run, and how they are written. The files are written under hidden names, and renamed to the
+/// requested paths when all of them are complete. The path `-` is standard output.
 #[derive(Default)]
 pub struct Outputs {
     /// Path of the output of kept documents, in the format of the input. If the documents are text files, the
@@ -23,7 +23,8 @@ pub struct Outputs {
     pub output: Option<PathBuf>,
     /// Path of the output of all documents, with the number of the cluster of each document in a field or column.
     pub annotated: Option<PathBuf>,
-    /// Name of the field or column for cluster numbers in the output `annotated`; `cluster` by default.
+    /// Name of the field or column for cluster numbers in the output [`annotated`](Self::annotated); `cluster` by
+    /// default.
     pub cluster_field: Option<String>,
     /// Path of the table of all documents that are in clusters. Its columns are the id, the cluster number, the
     /// representative, and the distance or similarity to the representative. With reference stores, a column says
@@ -44,7 +45,7 @@ pub struct Outputs {
     /// instead of a line feed. This is safe for all file names, because they can contain a line feed, but no zero
     /// byte.
     pub null: bool,
-    /// Whether an output of documents may overwrite an input file, so that the removed documents are lost.
+    /// Whether an output of documents may overwrite an input file. The removed documents are then lost.
     pub force: bool,
     /// Whether a run on files without documents succeeds and writes empty outputs. By default it fails, and
     /// outputs and stores stay unchanged, because usually an input path is wrong. Inputs in memory may always

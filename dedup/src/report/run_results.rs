@@ -1,4 +1,5 @@
-//! Results of a run, and their publication: the output files get their names, and documents are added to a store.
+//! Results of a run, and their publication, which adds documents to a store and renames the output files to their
+//! final names.
 
 use std::path::Path;
 
@@ -90,8 +91,8 @@ impl RunResults {
         ClusterCursor::new(&self.outcome.clusters, self.keeps_none())
     }
 
-    /// Fails if inputs have changed during the run, or if adding the kept documents would make ids ambiguous in
-    /// the store.
+    /// Fails if inputs have changed during the run, or if the kept documents cannot be added to the store because of
+    /// their ids.
     pub(crate) fn check_before_publishing(&self, observer: &dyn Observer) -> Result<()> {
         self.resolved.check_unchanged()?;
         match self.resolved.references.stores.first().zip(self.addition.as_ref()) {
@@ -105,7 +106,8 @@ impl RunResults {
         }
     }
 
-    /// Gives the output files their names and adds the kept documents to the store, in one atomic step.
+    /// Adds the kept documents to the store, if the run has to, and renames the complete output files to their final
+    /// names. If the run is killed between the two, the next run that adds to the store renames the files.
     pub(crate) fn publish(
         &mut self,
         mut complete: Vec<CompleteOutput>,

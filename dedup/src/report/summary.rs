@@ -1,4 +1,4 @@
-//! The summary of a run. Its numbers are the same in all interfaces.
+//! The summary of a run: counts and sizes. The library, the command line and the Python package return the same numbers.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ use crate::rows::{PairScore, similarity_from_score};
 const LARGEST_CLUSTER_COUNT: usize = 3;
 
 /// Counts and sizes of a run. The `Display` form is a text for users, which names options as the library does. The
-/// serialized form is the JSON object that all interfaces return.
+/// serialized form is the JSON object that the command line and the Python package return.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// Number of documents or fingerprints read.
@@ -36,12 +36,12 @@ pub struct Summary {
     /// stores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored: Option<usize>,
-    /// Number of the documents counted in `stored` whose similarity to the stored document is estimated,
-    /// because the store keeps no texts. `None` if documents are compared by distance, or if there are no reference
-    /// stores.
+    /// Number of documents, among those in [`stored`](Self::stored), for which the similarity to the representative is
+    /// only an estimate, because its store keeps no texts. `None` if documents are compared by distance, or if there
+    /// are no reference stores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated: Option<u64>,
-    /// Largest standard error of the similarities counted in `estimated`.
+    /// Largest standard error of the estimated similarities, which [`estimated`](Self::estimated) counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub standard_error: Option<f64>,
     /// Number of documents added to the store; `None` if the configuration adds none.
@@ -55,7 +55,7 @@ pub struct Summary {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "compared")]
     pub verified: Option<u64>,
-    /// Number of the pairs counted in `verified` whose similarity was below the threshold.
+    /// Number of pairs, among those in [`verified`](Self::verified), whose similarity was below the threshold.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "unlike")]
     pub rejected: Option<u64>,
@@ -110,7 +110,7 @@ pub struct SpillSummary {
     /// Total bytes written.
     #[serde(rename = "written")]
     pub written_bytes: u64,
-    /// Maximum bytes on disk at any time.
+    /// Largest total size of the temporary files at any time, in bytes.
     #[serde(rename = "most")]
     pub peak_bytes: u64,
 }

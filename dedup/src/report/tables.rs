@@ -35,8 +35,8 @@ impl RunResults {
         columns
     }
 
-    /// Returns the cells for the columns of `stored_columns`. For a stored document, `store` is the index of its
-    /// store, and `path` is the path of its store. For an input document, `store` is `None`.
+    /// Returns the cells for the columns of [`stored_columns`](Self::stored_columns). For a stored document, `store` is
+    /// the index of its store, and `path` is the path of its store. For an input document, `store` is `None`.
     fn stored_cells<'c>(&self, store: Option<usize>, path: &'c str) -> impl Iterator<Item = Cell<'c>> {
         let flag = self.has_stores().then_some(Cell::Flag(store.is_some()));
         flag.into_iter().chain((self.stores().len() > 1).then_some(Cell::Text(path)))

@@ -1,6 +1,6 @@
-//! The last run that added documents to a store. If this last run was killed before its output files got their names,
-//! the next run gives them their names. If the next run is identical to the last run, it does not add the documents
-//! again.
+//! The last run that added documents to a store. If this last run was killed before it renamed its output files to
+//! their final names, the next run renames them. If the next run is identical to the last run, it does not add the
+//! documents again.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,8 @@ pub(crate) struct AddedRun {
     pub(crate) added: u64,
     /// Number of output files.
     pub(crate) files: usize,
-    /// Paths of the output files. In the store, each path is a metadata value of its own.
+    /// Paths of the output files. They are not serialized with the record, because each of them is a metadata value
+    /// of its own in the store.
     #[serde(skip)]
     pub(crate) paths: Vec<PathBuf>,
 }
@@ -37,13 +38,14 @@ impl AddedRun {
 /// Last run that added documents to the store. There may be no such run.
 pub(crate) struct LastRun {
     run: Option<AddedRun>,
-    /// Output files of the last run that got their names only in this run, because the last run was killed.
+    /// Output files of the last run that only this run has renamed to their final names, because the last run was
+    /// killed.
     completed_files: Vec<PathBuf>,
 }
 
 impl LastRun {
-    /// Reads the record of the last run. If that run was killed before its output files got their names, gives
-    /// these files their names.
+    /// Reads the record of the last run. If that run was killed before it renamed its output files to their final
+    /// names, renames these files.
     pub(crate) fn complete(added_to: Option<&ReferenceStore>, observer: &dyn Observer) -> Result<LastRun> {
         let run = added_to.map_or(Ok(None), ReferenceStore::last_run)?;
         let finished = match (added_to, &run) {
@@ -60,8 +62,8 @@ impl LastRun {
     /// # Errors
     /// [`Error::Refused`] in two cases:
     /// - The last run was identical, but a requested output file is missing or was not written by the last run.
-    /// - This run has to be done, but would overwrite an output file of the last run that has just got its name,
-    ///   because the last run was killed.
+    /// - This run has to be done, but would overwrite an output file of the last run. That run was killed before it
+    ///   renamed the file to its final name, so [`complete`](Self::complete) has just renamed it.
     pub(crate) fn added_by_same_run(
         &self,
         run: &str,

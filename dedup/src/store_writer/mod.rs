@@ -105,7 +105,8 @@ impl ReferenceStore {
         Ok(Some(store))
     }
 
-    /// Fails if adding the kept documents would make ids ambiguous in the store. Called before the store changes.
+    /// Fails if the kept documents cannot be added to the store: in a store of similar documents (`is_similar`), two
+    /// documents would have the same id or the same name. Must be called before the store changes.
     pub(crate) fn check_added_ids(
         &self,
         corpus: &Corpus,

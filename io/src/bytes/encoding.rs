@@ -46,7 +46,7 @@ const DECLARATION_BYTES: usize = 4096;
 pub struct Encoding(pub(crate) Option<&'static Charset>);
 
 impl Encoding {
-    /// The encoding `auto`: UTF-8, unless the text shows or declares another encoding.
+    /// The encoding `auto`, described at [`Encoding`]: UTF-8, unless most non-ASCII characters are malformed.
     pub const AUTO: Encoding = Encoding(None);
     /// UTF-8, without detection of other encodings.
     pub const UTF_8: Encoding = Encoding(Some(UTF_8));

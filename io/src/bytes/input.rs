@@ -137,7 +137,7 @@ impl Input {
     /// Returns the first `bytes` bytes, or a shorter input as a whole, without consuming them.
     ///
     /// # Errors
-    /// [`Error::BadInput`] if not even the first byte can be read.
+    /// [`Error::BadInput`] if reading fails before the first byte. An empty input is no error.
     pub(crate) fn peek(&mut self, bytes: usize) -> Result<Vec<u8>> {
         let mut head = Vec::new();
         let failed = (&mut self.reader).take(bytes as u64).read_to_end(&mut head).err();

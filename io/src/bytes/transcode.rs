@@ -111,7 +111,8 @@ impl<R> Utf8Checker<R> {
 }
 
 impl<R> Utf8Checker<R> {
-    /// Returns the likely encoding of the lines if they are not UTF-8, according to `sample`; `None` if they are.
+    /// Detects the encoding of the lines by `sample`, which starts at their first non-ASCII byte. Returns `None` for
+    /// UTF-8.
     fn detect_non_utf8(&self, sample: &[u8]) -> io::Result<Option<Encoding>> {
         let other = encoding::detect_non_utf8(sample, self.ascii_bytes);
         // ASCII before the section lowers the share of malformed bytes. It is counted only if needed.

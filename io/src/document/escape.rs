@@ -136,9 +136,9 @@ pub fn parse_listed_name(entry: &[u8]) -> Result<String, String> {
     unescape(text).map(Cow::into_owned)
 }
 
-/// Returns the names of documents that an entry may mean, in a list whose entries end in zero bytes. The entry can be
-/// the name itself, if it is UTF-8, or the path of a file, whose name is the result of [`path_to_name`]. Two names are
-/// returned only if these differ, as for an entry that contains a sequence such as `\x41`.
+/// Returns the possible names of a document that is listed by `entry`, in a list whose entries end in zero bytes. An entry
+/// in UTF-8 can be the name itself. Any entry can be the path of a file, which [`path_to_name`] converts to a name. If
+/// both names are equal, only one is returned; they differ for an entry with a sequence such as `\x41`.
 pub fn names_from_bytes(entry: &[u8]) -> Vec<String> {
     let of_path = parse_listed_path(entry, true).map(|path| path_to_name(&path).into_owned()).ok();
     let of_bytes = std::str::from_utf8(entry).map(str::to_owned).ok();

@@ -62,7 +62,7 @@ const MAX_CONTROLS_PER_1000: usize = 20;
 ///
 /// A file with the signature of a binary type is refused only if it also contains a control character; a PDF
 /// document is always refused. A file with many control characters, but without a signature, is refused unless
-/// `is_declared_text` is set.
+/// it is declared to be a text by an option or an HTTP header (`is_declared_text`).
 pub fn refusal(head: &[u8], is_declared_text: bool) -> Option<String> {
     let controls = head.iter().filter(|byte| is_control(**byte)).count();
     let is_marked = |&&(at, magic, ..): &&(usize, &[u8], &str, FileAdvice)| {

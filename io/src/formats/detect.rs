@@ -157,8 +157,8 @@ pub(crate) fn detect_unnamed(
 /// Whether a JSON file is not a list of documents, because none of its objects has a text field. `is_whole` says
 /// whether `head` is the whole file.
 ///
-/// Returns false for truncated or damaged JSON, which may hold documents, unless it is an object over several lines
-/// without the name of a text field.
+/// Truncated or damaged JSON may hold documents, so the result is false. There is one exception: the result is true for
+/// an object over several lines that does not contain the name of a text field.
 fn is_other_json(head: &[u8], is_whole: bool, text_fields: &[String]) -> bool {
     let json = trim_start(head);
     // `a.b` is the field `b` of `a`, or a field named `a.b`.
@@ -251,7 +251,7 @@ fn read_raw_head(path: &Path, bytes: usize) -> Result<Vec<u8>> {
 }
 
 /// Whether `head`, the bytes that a pipe has returned so far, suffices to detect the format. This is so if `head`
-/// contains a whole line that is not blank, and is not compressed.
+/// is not compressed, and contains a whole line that is not blank.
 fn has_first_line(head: &[u8]) -> bool {
     Compression::from_head(head) == Compression::None && trim_start(head).contains(&b'\n')
 }

@@ -1,4 +1,4 @@
-//! Makes documents from the values of their fields: the id, the texts, and the extra value.
+//! Makes documents from the values of their fields: the id, the texts, and an extra field if requested.
 
 use std::borrow::Cow;
 
@@ -41,8 +41,9 @@ pub struct ParsedDocument<'t> {
 impl<'t> RequestedFields<'t> {
     /// Makes a document from the values. Returns the reason if the document is malformed.
     ///
-    /// A missing text field counts as empty, because the caller refuses files without text fields. A document without
-    /// an id gets the id that `position` returns. `field` is the word for error messages: `field` or `column`.
+    /// A missing text field counts as empty: the caller has already refused a JSON object or a table that has none of
+    /// the text fields. A document without an id gets the id that `position` returns. `field` is the word for error
+    /// messages: `field` or `column`.
     pub(crate) fn into_document(
         self,
         options: &DocumentOptions,

@@ -1,4 +1,4 @@
-//! Extracts the id, the text, and the extra value of a document from a JSON object.
+//! Extracts the fields of a document (its id, its text, and an extra field if requested) from a JSON object.
 
 /// Defines several `visit_` methods of a serde visitor. The methods have the same body, and differ only in the type
 /// of the visited value.

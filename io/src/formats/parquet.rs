@@ -48,7 +48,7 @@ pub(crate) struct ParquetRows {
     batch_rows: usize,
     /// Reader of the current row group; `None` until its first batch is read.
     reader: Option<ParquetRecordBatchReader>,
-    /// Value of `row` at the end of the current row group.
+    /// Number of rows from the start of the section (or file) to the end of the current row group.
     group_end: u64,
     /// Index of the next row group.
     next_group: usize,
@@ -240,7 +240,7 @@ impl ParquetRows {
 }
 
 /// Returns an error if the process cannot open more files, otherwise `None`. The Parquet reader opens files itself. If
-/// it fails because of this limit, the file must not be reported as damaged.
+/// it fails because too many files are open, the file must not be reported as damaged.
 fn out_of_files_error(file: &File, path: &Path) -> Option<Error> {
     file.try_clone().err().map(cannot_open(path))
 }

@@ -10,7 +10,7 @@ use super::temporary_path::{TemporaryPath, hidden_path, rename_durably};
 use crate::document::escape::path_to_name;
 
 /// An output file or folder that is completely written, but still has its temporary name. Dropping this value removes
-/// the file or folder, unless it was published or kept.
+/// the file or folder, unless [`publish`](Self::publish) or [`keep`](Self::keep) was called.
 #[derive(Debug)]
 pub struct CompleteOutput {
     path: PathBuf,

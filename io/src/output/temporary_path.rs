@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use super::unfinished_outputs::{UnfinishedOutputs, remove_file_or_folder};
 
-/// Temporary path of an output. Dropping this value removes the file or folder, unless it was published or kept.
+/// Temporary path of an output. Dropping this value removes the file or folder, unless [`publish`](Self::publish) or
+/// [`keep`](Self::keep) was called.
 #[derive(Debug, Default)]
 pub(super) struct TemporaryPath {
-    /// The current path; `None` for an output without temporary path, and after the output was published or kept.
+    /// The current path; `None` if there is no file or folder that must be removed on drop.
     path: Option<PathBuf>,
     unfinished: UnfinishedOutputs,
 }

@@ -13,10 +13,10 @@ use simstore::{Error, Result};
 
 /// Size in bytes of one write to, or one read from, the temporary file of spooled documents.
 const BUFFER_BYTES: usize = 1 << 18;
-/// Size in bytes of the length that is stored before each document in the temporary file.
+/// Size in bytes of the length that precedes each document in the temporary file of spooled documents.
 const LENGTH_BYTES: usize = 8;
-/// What is stored of a spooled document except its text: the id and the extra value. For a malformed document, the
-/// path, the line, and the reason of the error are stored instead.
+/// What the temporary file of a [`DocumentStream`] stores before the text of a document: its id and the value of its
+/// extra field. For a malformed document, it stores the path, the line, and the reason of the error instead.
 type SpooledFields = std::result::Result<(DocumentId, Option<String>), (String, u64, String)>;
 
 /// An iterator of documents that several readers share. If the documents are spooled (copied to a temporary file), each
@@ -26,7 +26,7 @@ pub struct DocumentStream(Arc<Mutex<StreamState>>);
 
 struct StreamState {
     documents: Box<dyn Iterator<Item = Result<Document>> + Send>,
-    /// Number of documents taken from the iterator, including malformed ones.
+    /// Number of items taken from `documents`, including the errors for malformed documents.
     taken: u64,
     status: StreamStatus,
     spool: Option<Spool>,
@@ -36,11 +36,12 @@ struct StreamState {
 enum StreamStatus {
     Open,
     Ended,
-    /// The iterator has returned an error other than a malformed document, or spooling has failed.
+    /// No more documents can be read: their iterator has returned an error other than a malformed document, or copying
+    /// them to the temporary file has failed.
     Failed,
 }
 
-/// An unnamed temporary file with the documents that were taken from the iterator.
+/// An unnamed temporary file with the documents that a [`DocumentStream`] has taken from its iterator.
 struct Spool {
     folder: PathBuf,
     file: File,
@@ -102,7 +103,7 @@ fn already_taken() -> Error {
 }
 
 impl StreamState {
-    /// Takes the next document from the iterator. If the stream is spooled, also writes the document to the temporary file.
+    /// Takes the next document from `documents`. If there is a `spool`, also appends the document to it.
     fn take(&mut self) -> Result<Option<Document>> {
         match self.status {
             StreamStatus::Open => {}
@@ -131,7 +132,8 @@ impl Spool {
         Error::io(&self.folder, "put documents aside in")(error)
     }
 
-    /// Appends a document: the length of all that follows, the id and the extra value as JSON, and the text.
+    /// Appends a document, or the error for a malformed one: the length of all that follows, the [`SpooledFields`] as
+    /// JSON, and the text.
     fn push(&mut self, document: &Result<Document>) -> Result<()> {
         let (fields, text) = match document {
             Ok(Document { id, text, extra, .. }) => (Ok((IdRef::from(id), extra)), &**text),
@@ -174,9 +176,10 @@ pub(crate) struct DocumentStreamReader {
     /// Position of the last document that was read, from 1; 0 at the start. Documents of an iterator have positions
     /// instead of lines.
     line: u64,
-    /// Offset of the next document in the temporary file, in bytes.
+    /// Offset of the next document in the temporary file of spooled documents, in bytes.
     offset: u64,
-    /// Bytes that were read from the temporary file. The first `used` bytes are already consumed.
+    /// Bytes of spooled documents, read ahead from their temporary file. The documents in the first `used` bytes were
+    /// already returned.
     ahead: Vec<u8>,
     used: usize,
 }
@@ -200,7 +203,7 @@ impl DocumentStreamReader {
         Ok(Some(Record::new(&self.path, self.line, content)))
     }
 
-    /// Reads the next document from the temporary file.
+    /// Reads the next document from `spool`. The inner result is an error if the document is malformed.
     fn read_spooled(&mut self, spool: &mut Spool) -> Result<Result<Document>> {
         let length =
             self.peek(spool, LENGTH_BYTES)?.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));

@@ -50,7 +50,7 @@ pub struct Records {
     /// Reader of the current file.
     current: Option<RecordReader>,
     options: DocumentOptions,
-    /// Whether to read only the columns with ids, texts, and extra values, if the format allows it (Parquet).
+    /// Whether to read only the columns that `options` names, if the format allows it (Parquet).
     is_projected: bool,
     progress: Arc<ReadProgress>,
     read_once: Arc<ReadOnceInputs>,
@@ -91,8 +91,9 @@ impl Records {
         }
     }
 
-    /// Sets whether only the columns with ids, texts, and extra values are read from Parquet files. Such records must
-    /// not be written by a [`DocumentWriter`](crate::DocumentWriter), because they lack the other columns.
+    /// Sets whether only the columns named by the [`DocumentOptions`] (id, texts, extra field) are read from Parquet
+    /// files. Such records must not be written by a [`DocumentWriter`](crate::DocumentWriter), because they lack the
+    /// other columns.
     pub fn with_projection(self, is_projected: bool) -> Self {
         Records { is_projected, ..self }
     }

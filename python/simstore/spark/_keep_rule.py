@@ -45,7 +45,10 @@ def _parse_column_rule(keep: str) -> tuple[str, str]:
 
 
 def with_ranks(df: DataFrame, text: str, id: str, keep: str) -> DataFrame:
-    """Returns the columns ``id``, ``text`` and ``rank`` of the rows. A smaller rank is preferred; among equal ranks, a smaller id."""
+    """Returns the columns ``id``, ``text`` and ``rank`` of the rows. The rank follows from the rule `keep`.
+
+    A row with a smaller rank is preferred; among rows with the same rank, the row with the smallest id.
+    """
     rank = F.lit(0)
     if keep == "longest":
         rank = -F.octet_length(_columns.column(text))
@@ -63,6 +66,6 @@ def with_ranks(df: DataFrame, text: str, id: str, keep: str) -> DataFrame:
 def most_preferred(*columns: str) -> Column:
     """Returns an aggregate: the row of a group with the smallest rank, as a struct of rank, id and the columns `columns`.
 
-    `with_ranks` computes the ranks by the rule for the kept row. Among equal ranks, the row with the smallest id is chosen.
+    `with_ranks` computes the ranks. Among rows with the same rank, the row with the smallest id is chosen.
     """
     return F.min(F.struct("rank", "id", *columns))

@@ -100,7 +100,7 @@ def components(pairs: DataFrame, edges: int | None = None) -> DataFrame:
 
 
 def merge_forests(forests: DataFrame, bits: int, edges: int | None) -> DataFrame:
-    """Merges several forests (lists of edges that connect the members of each cluster) to one.
+    """Merges several forests (lists of edges that connect the members of each cluster) into one.
 
     Returns a row for each member of a cluster, with columns ``member`` and ``root``.
 

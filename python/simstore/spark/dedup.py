@@ -170,14 +170,17 @@ def _check_arguments(
 def _members_by_similarity(search: SimilaritySearch, keep: str) -> DataFrame:
     """Returns the rows that have features, with these columns:
 
-    - ``id`` and ``rank`` of the row;
+    - ``id`` of the row, and ``rank``, its rank by the keep rule;
     - ``root``: the digest of the feature set that represents the row's cluster;
-    - ``nearest``: the digest of the most similar representative, and ``similarity``: the similarity to it;
+    - ``nearest``: the digest of the representative that is most similar to the row, of its own cluster or of another one;
+    - ``similarity``: the similarity to ``nearest``;
     - ``stored``: the most similar stored document, or null.
 
-    If `keep` is "none", ``root`` and ``nearest`` are the digest that identifies the row's connected component, and ``similarity`` is 1. If
-    the row is similar to a stored document, ``root`` identifies this document, ``nearest`` is null, and ``similarity`` is the similarity
-    to this document.
+    If `keep` is "none", all rows of a connected component form a cluster without a representative. Then ``root`` and ``nearest`` are a
+    digest that identifies the component, and ``similarity`` is 1.
+
+    For any `keep`, if the row is similar to a stored document, ``root`` identifies this document, ``nearest`` is null, and ``similarity``
+    is the similarity to this document.
     """
     pairs = persist(search.similar_set_pairs())
     roots = components(pairs.select(F.col("digest_a").alias("a"), F.col("digest_b").alias("b")))

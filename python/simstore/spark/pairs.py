@@ -149,9 +149,9 @@ def _join_at_places(packed: DataFrame, join_parts: simstore.JoinParts) -> DataFr
 def choose_join(
     df: DataFrame, fingerprint: str, distance: int, parts: int | None, count: int | None
 ) -> tuple[simstore.JoinParts, int]:
-    """Returns the description of a join, and the number of buckets (groups by a hash) for `pack_by_bucket`.
+    """Returns how a join is divided into parts, and into how many buckets `pack_by_bucket` groups the fingerprints by a hash.
 
-    If `parts` is None, `choose_parts` chooses the number of parts of each table.
+    If `parts` is None, `choose_parts` chooses the number of parts of each table of the join.
     """
     bits = checked_bits(_columns.fingerprint_bits(df, fingerprint))
     if parts is None:

@@ -60,16 +60,17 @@ def choose_parts(spark: SparkSession, count: int, distance: int = 3, bits: Liter
 
 
 def parts_with_count(distance: int, parts: int, bits: int) -> simstore.JoinParts:
-    """Returns a join with this number of parts in each table."""
+    """Returns a join of fingerprints up to `distance` that divides each of its tables into `parts` parts."""
     if isinstance(parts, bool) or not isinstance(parts, int):
         raise TypeError(f"parts is a number, not {type(parts).__name__}")
     return simstore.JoinParts(distance, parts=parts, bits=checked_bits(bits))
 
 
 def task_memory_bytes(spark: SparkSession) -> int:
-    """Returns the memory of one Python task of a join, in bytes: half of the executor's memory for Python, divided by its concurrent tasks.
+    """Returns the memory of one Python task of a join, in bytes.
 
-    The result is at least `MIN_TASK_MEMORY_BYTES`.
+    This is half of an executor's memory for Python, divided by the number of tasks that the executor runs at once, but at least
+    `MIN_TASK_MEMORY_BYTES`.
     """
     conf = spark.sparkContext.getConf()
     python = _parse_bytes(conf.get("spark.executor.pyspark.memory"), MIB)

@@ -72,7 +72,7 @@ def pack(
 
 
 def _pack_block(fingerprints: list[NDArray[Any]], bits: int) -> pa.RecordBatch:
-    """Packs queries into one block. `fingerprints` has arrays as `_to_numbers` returns them."""
+    """Packs queries into one block. `fingerprints` has arrays of uint64, for 128 bits with shape (n, 2), as `_to_numbers` returns them."""
     # Fingerprints of 128 bits are rows of two numbers, which `unique` sorts by the first number and then by the second.
     data = np.unique(np.concatenate(fingerprints), axis=0).astype(">u8").view(np.uint8).reshape(-1, bits // 8)
     # Bytes with the same position in the fingerprint are grouped. This compresses well, because leading bytes of sorted numbers repeat.
@@ -124,7 +124,8 @@ def query_shards(
         Called with the path of a shard. It returns the path of a copy on the local disk. The processes of a machine that share `folder`
         call it once for each shard.
     folder : str or os.PathLike or callable
-        Directory on the local disk for the state of `fetch`, or a function that returns the directory. Unused without `fetch`.
+        Directory on the local disk in which the processes record the copies that `fetch` made, or a function that returns the
+        directory. Unused without `fetch`.
     together : int
         Approximate maximum number of queries in one pass over a shard. More queries in a pass need more memory and fewer passes.
 

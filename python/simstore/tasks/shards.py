@@ -102,7 +102,7 @@ class Shards:
     def write(self, folder: str | os.PathLike[str]) -> None:
         """Writes the list to `folder`, the directory that holds the shards, and so replaces an earlier list there.
 
-        Then removes the files that earlier runs and other attempts left there.
+        Then removes the files that earlier runs and failed or repeated tasks left there.
         """
         _simstore._write_shard_list(os.fspath(folder), astuple(self))
 

@@ -61,13 +61,13 @@ def wait_for_copy(folder, batches):
 
 
 def copy_waiter(folder):
-    """Creates the folder for named pipes. Returns `wait_for_copy` with this folder: a function that makes a task wait for its copy."""
+    """Creates the folder for named pipes. Returns `wait_for_copy` with this folder: it makes a task wait for a second attempt of it."""
     os.mkdir(folder)
     return functools.partial(wait_for_copy, folder)
 
 
 def copies_met(folder):
-    """Returns the number of tasks that ran at the same time as their copy."""
+    """Returns the number of tasks that ran at the same time as a second attempt of the same task."""
     return sum(name.endswith("-met") for name in os.listdir(folder))
 
 

@@ -14,7 +14,7 @@ SETTING = "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning"
 
 
 def count_jobs_and_tasks(spark, name, work):
-    """Runs `work`. Returns its result, and the numbers of its jobs and tasks."""
+    """Runs `work` in a Spark job group called `name`. Returns the result, the number of jobs and the number of tasks."""
     spark.sparkContext.setJobGroup(name, name)
     try:
         result = work()
@@ -82,7 +82,7 @@ def test_the_setting_of_the_session_is_put_back(spark, before):
 
 
 def test_a_session_with_settings_that_cannot_be_changed(spark, monkeypatch, caplog):
-    """If settings cannot be changed, the result is the same, but takes more tasks."""
+    """If the session refuses to change a setting, the result is the same, but the jobs may have more tasks."""
     from pyspark.errors import AnalysisException
 
     from simstore.spark import release

@@ -12,11 +12,12 @@ use crate::fingerprint::Fingerprint;
 use crate::simd::MAX_POSITIONS;
 
 /// Maximum number of bit positions that are stored for one fingerprint, in its *tail*. Each is the position of a
-/// bit that differs from an earlier fingerprint. The highest differing bit is not counted, because the symbol
-/// contains its position. `benches/history/all-differences.md` has the measurements for this choice.
+/// bit in which the fingerprint differs from the earlier fingerprint that it is coded relative to. The highest
+/// differing bit is not counted, because its position is part of the Huffman symbol of the fingerprint.
+/// `benches/history/all-differences.md` has the measurements for this choice.
 pub(super) const MAX_DIFFERING: u32 = MAX_POSITIONS;
-/// Width in bits of the stored distance of a fingerprint. The distance is the number of places from its predecessor
-/// back to the earlier fingerprint that it is coded relative to.
+/// Width in bits of the *distance back*, which is stored for a fingerprint that is not coded relative to its predecessor.
+/// It is the number of places from the predecessor back to the fingerprint that is used instead.
 const BACK_BITS: u32 = 4;
 /// A fingerprint can be coded relative to any one of this number of fingerprints before it.
 pub(crate) const WINDOW: usize = 1 << BACK_BITS;
@@ -30,7 +31,7 @@ pub(crate) fn alphabet_size(bits: u32) -> usize {
     (SYMBOL_FORMS * bits) as usize
 }
 
-/// Returns the width in bits of a stored bit position that is less than `h`.
+/// Returns how many bits store the position of a bit below position `h`.
 fn position_bits(h: u32) -> u32 {
     if h < 2 { 0 } else { 32 - (h - 1).leading_zeros() }
 }

@@ -171,8 +171,8 @@ impl GroupDeltas {
         }
     }
 
-    /// Computes `add` and `flip` for eight fingerprints of 128 bits, because [`Deltas8`] supports only 64 bits. Reads the
-    /// tails of the fingerprints again.
+    /// Reads the tails of eight fingerprints of 128 bits again, and completes `deltas.add` and `deltas.flip` with the
+    /// upper halves of the numbers, for which [`Deltas8`] has no space.
     #[inline(always)]
     fn reread_wide<F: Fingerprint>(&mut self, words: WordGroup8<'_>) {
         for (i, &word) in words.words.iter().enumerate() {

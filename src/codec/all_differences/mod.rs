@@ -104,8 +104,8 @@ impl AllDifferences {
     }
 
     /// Returns the coding of each fingerprint of a block, in a list for each span. The first fingerprint of a span
-    /// has no coding. `fingerprints` were decoded from the block. Returns an error if a fingerprint's symbol is not
-    /// the one for its difference from the earlier fingerprint: no conforming writer writes such a block.
+    /// has no coding. `fingerprints` were decoded from the block. Returns an error if the symbol of a fingerprint does
+    /// not fit the fingerprint: no conforming writer writes such a block.
     fn read_codings<F: Fingerprint>(
         &self,
         block: &[u8],

@@ -21,9 +21,9 @@ fn random<F: Fingerprint>(number: u64) -> F {
     F::from_u128(u128::from(mix(number + 1)) << 64 | u128::from(mix(!number)))
 }
 
-/// Compares searches at every distance with a linear scan. The index is planned for queries within `built` bits, and for
-/// a number of fingerprints, `expected`. If `fill` is true, it is filled band by band. Half of the stored fingerprints are
-/// random. The others differ from the query in up to 20 bits, adjacent or spread.
+/// Compares searches at every distance with a linear scan. Creates the index with `MultiIndex::new(built, expected)`. If
+/// `fill` is true, fills the index band by band, otherwise fingerprint by fingerprint. Half of the fingerprints are random.
+/// The others differ from a query in up to 20 bits, adjacent or spread.
 fn same_as_the_plain_loop<F: Fingerprint>(built: u32, expected: u64, fill: bool) {
     let index = MultiIndex::<F>::new(built, expected);
     let query = random::<F>(7);

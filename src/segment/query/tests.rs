@@ -1,4 +1,4 @@
-//! Queries over several segments, compared with a linear scan of each.
+//! Tests that queries over several segments find the same matches as a linear scan of all segments.
 
 use std::fs;
 use std::path::Path;

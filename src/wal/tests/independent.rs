@@ -1,4 +1,5 @@
-//! Tests of the golden logs, and comparisons with the independent reader `reader.py`.
+//! Tests that the encoding of logs has not changed (golden files), and that the independent reader `reader.py` reads the
+//! same from a log as this crate.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Tests of log records that store a document's note of the maximum length: torn, damaged, or with a wrong length.
+//! Tests of log records with a note of the maximum length. The records are torn or damaged, or give a wrong length.
 
 use super::super::reader::count_inserts;
 use super::*;

@@ -118,7 +118,7 @@ fn insert(fingerprint: u128, id: u64, name: Option<&str>) -> OwnedOperation {
     OwnedOperation::Insert(fingerprint, id, name.map(str::to_string))
 }
 
-/// Operations of the records in the golden log, before its torn tail.
+/// Operations of three log records. The golden file of a log, `format-spec/golden/log-64/000001.log`, begins with these.
 fn example() -> Vec<Vec<OwnedOperation>> {
     vec![
         vec![insert(0x10, 1, None), insert(0x13, 2, Some("文"))],
@@ -342,8 +342,8 @@ fn every_flipped_bit_leaves_a_prefix_or_is_damage() {
     }
 }
 
-/// Asserts that every flipped bit of a closed log is noticed. A flipped bit before the end record is an error. A
-/// flipped bit inside the end record makes it a torn tail.
+/// Asserts that every flipped bit of a closed log is noticed. A flipped bit before the end record is an error. If the bit
+/// is inside the end record, the reader treats the end record as torn.
 #[test]
 fn every_flipped_bit_of_a_closed_log() {
     let previous = PreviousLog { number: 1, len: 96 };
@@ -387,7 +387,7 @@ fn fields_about_the_previous_log() {
     }
 }
 
-/// Asserts that an end record is damaged unless it says that all bytes before it are durable.
+/// Asserts that an end record is reported as damage if the durable length in it does not reach up to the end record.
 #[test]
 fn an_end_record_that_says_less() {
     let mut bytes = log_after::<u64>(None, 1, 7, &example(), &[], true);

@@ -12,7 +12,8 @@ pub(super) struct MarkupPositions {
 }
 
 impl MarkupPositions {
-    /// Stores the positions in `text`, and discards the positions in the previous text.
+    /// Finds the characters in `text` that may begin or end markup, or end a line. Their positions replace those of the previous
+    /// text.
     pub(super) fn find(&mut self, text: &str) {
         self.blocks.clear();
         dispatch(FindMarkup { bytes: text.as_bytes(), blocks: &mut self.blocks });

@@ -300,7 +300,8 @@ impl<'a, F: FnMut(DropReason, &'a str)> MarkupScanner<'a, '_, F> {
     }
 }
 
-/// Returns the HTML block that a line starting with `<` opens, if any.
+/// Returns the HTML block that a line starting with `<` opens, if any. Some lines open a block only at the start of a paragraph,
+/// where `is_paragraph_start` is true.
 fn html_block(line: &str, is_paragraph_start: bool) -> Option<HtmlBlock> {
     if line.starts_with("<!--") {
         return Some(HtmlBlock::Comment);

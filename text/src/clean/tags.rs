@@ -97,8 +97,8 @@ pub(super) fn opens_block(line: &str) -> bool {
         || name_at_start(rest).is_some_and(|name| BLOCK_ELEMENTS.binary_search(&&*name).is_ok())
 }
 
-/// Whether a line that begins with `<` opens an HTML block because it begins with the start tag of one of the
-/// [`RAW_BLOCK_ELEMENTS`].
+/// Whether a line begins with the start tag of one of the [`RAW_BLOCK_ELEMENTS`], which opens an HTML block. The line must begin
+/// with `<`.
 pub(super) fn opens_raw_block(line: &str) -> bool {
     name_at_start(&line[1..]).is_some_and(|name| RAW_BLOCK_ELEMENTS.contains(&&*name))
 }

@@ -32,20 +32,21 @@ pub(super) enum NoteDamage {
     Text(&'static str),
 }
 
-/// Reads all documents of a [store of similar documents](crate::open_similar_store), and checks the note of each.
+/// Reads all documents of a [store of similar documents](crate::open_similar_store), and checks the signature and the compressed
+/// text of each.
 pub(super) struct StoreCheck<'a, F: Fingerprint> {
     pub(super) store: &'a Snapshot<F>,
     pub(super) settings: SimilarSettings,
     /// Decompresses the texts. `None` if texts are not checked.
     pub(super) codec: Option<TextCodec>,
-    /// Profile of the store, by which the signature of each text is computed and compared. `None` if the profile needs files, such
-    /// as a dictionary; then texts are only decompressed.
+    /// Profile of the store. By this profile, the signature of each text is computed, and compared with the stored signature.
+    /// `None` if the profile needs files, such as a dictionary; then texts are only decompressed.
     pub(super) profile: Option<Profile>,
 }
 
 impl<F: Fingerprint> StoreCheck<'_, F> {
-    /// Calls `visit` with each document, in ascending order of id, including damaged documents that have only fingerprints or only
-    /// a note.
+    /// Calls `visit` with each document, in ascending order of id. A damaged document that has only fingerprints, or only a note
+    /// (signature and compressed text), is visited too.
     pub(super) fn visit(&self, mut visit: impl FnMut(CheckedDocument) -> Result<()>) -> Result<()> {
         // Pairs of id and number of fingerprints: (id, 0) for each note, (id, 1) for each fingerprint.
         let mut ids: Vec<(u64, u64)> = self.store.ids_with_notes()?.into_iter().map(|id| (id, 0)).collect();

@@ -189,8 +189,9 @@ impl DocumentComparer {
         (!self.settings.has_texts() || estimate.standard_error == 0.0).then_some(estimate)
     }
 
-    /// Whether a stored document may be similar to a text, so that their exact similarity is worth computing: their signatures
-    /// differ in at most [`signature_distance`](SimilarSettings::signature_distance) bits.
+    /// Whether the signatures of a stored document and a text differ in at most
+    /// [`signature_distance`](SimilarSettings::signature_distance) bits. If they differ in more bits, document and text are too
+    /// dissimilar for a comparison.
     pub fn is_candidate(&self, document: &StoredDocument, text_signature: &Signature) -> bool {
         document.signature.distance(text_signature) <= self.settings.signature_distance()
     }

@@ -13,7 +13,7 @@ pub struct EncodedDocument {
     signature: Signature,
     /// Compressed text; empty if the store keeps no texts.
     compressed_text: Vec<u8>,
-    /// Number of bands at the beginning of the signature that the store indexes as fingerprints.
+    /// The store indexes this number of bands as fingerprints: the first bands of the signature.
     indexed_bands: usize,
 }
 

@@ -95,8 +95,8 @@ fn lost_issue(path: &Path, what: String) -> Issue {
     Issue { path: path.to_path_buf(), offset: None, description: what, is_loss: true }
 }
 
-/// Whether a store has any document whose note contains a signature, with the signature's first band among the document's
-/// fingerprints.
+/// Whether a store has any document whose note (the bytes stored with its id) begins with a signature, and that has the first
+/// band of this signature as a fingerprint.
 fn has_signatures(store: &Snapshot<u64>) -> Result<bool> {
     let ids = store.ids_with_notes()?;
     for ids in ids.chunks(BATCH_DOCUMENTS) {

@@ -171,7 +171,7 @@ impl SimilarSettings {
         format!("similarity >= {}, recall {}, {texts}", self.similar, self.recall)
     }
 
-    /// Returns the number of bands (64-bit words) at the beginning of each document's signature that the store indexes.
+    /// Returns how many bands (64-bit words) the store indexes, counted from the beginning of each document's signature.
     pub fn bands(&self) -> usize {
         self.search.bands
     }

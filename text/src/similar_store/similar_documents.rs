@@ -89,8 +89,8 @@ impl SimilarDocuments {
     /// are ignored, because `settings` and `profile` take their place.
     ///
     /// # Errors
-    /// The errors of [`Store::open`]; [`Error::Setting`] if the store has another profile or other settings, or is a store of
-    /// fingerprints.
+    /// The errors of [`Store::open`]; [`Error::Setting`] if the store has another profile or other settings, or is no store of
+    /// similar documents.
     pub fn open(
         path: &Path,
         options: StoreOptions,
@@ -414,7 +414,8 @@ const DEFAULT_PLAN_MIN_DISTANCE: u32 = 4;
 /// codec suit this distance, unless `options` choose others.
 ///
 /// # Errors
-/// The errors of [`Store::open`]; [`Error::Setting`] if an existing store has other settings, or is a store of fingerprints.
+/// The errors of [`Store::open`]; [`Error::Setting`] if an existing store has other settings, or is no store of similar
+/// documents.
 pub fn open_similar_store(
     path: &Path,
     options: StoreOptions,

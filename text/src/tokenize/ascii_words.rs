@@ -8,8 +8,8 @@ pub(super) const BLOCK_BYTES: usize = 64;
 /// Visits the words of a block from its beginning, each by its start and end in the block. Returns the number of bytes up to which
 /// the words were visited.
 ///
-/// The function finds only words that are runs of ASCII letters and digits. It stops before a word for which this may be wrong, so
-/// that the full rules of UAX #29 are needed:
+/// The function finds only words that are runs of ASCII letters and digits. It stops before a word that may not be such a run, and
+/// therefore needs the full rules of UAX #29:
 /// - a word with an underscore or a joiner (`.`, `'`, `:`, `,` or `;` between two letters or digits);
 /// - a word next to a character outside ASCII;
 /// - a word that may continue after the block.

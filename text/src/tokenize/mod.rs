@@ -100,7 +100,7 @@ impl Tokenizer {
     }
 
     /// Appends the 64-bit xxh3 of each feature of a text to `hashes`, as often as the feature occurs. Features and the parameter
-    /// `segmented` are as in [`Tokenizer::visit`]. Returns `true` if each feature must count only once, so that the caller must
+    /// `segmented` are as in [`Tokenizer::visit`]. Returns `true` if each feature must count only once. The caller must then
     /// remove repeated hashes.
     pub(crate) fn push_unit_weight_hashes(
         self,
@@ -121,7 +121,7 @@ impl Tokenizer {
 
     /// Appends to `hashes` the 64-bit hash of each feature of a text, as [feature sets](crate::Profile::feature_set) contain it.
     /// For tokenizers that select keywords, the features are n-grams of words instead of keywords. A hash is appended as often as
-    /// its feature occurs.
+    /// its feature occurs. With `segmented`, dictionaries split Thai, Lao, Khmer and Burmese into words.
     ///
     /// If features are n-grams of words, their hashes are computed from the hashes of the words: see [`push_shingles`]. `words`
     /// is a reusable buffer for the hashes of the words.

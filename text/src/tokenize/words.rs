@@ -313,8 +313,8 @@ mod tests {
         assert_eq!(words("คือ", 1), ["ค\u{e37}", "อ"]);
     }
 
-    /// Texts that contain a character of a class other than `Unknown` are split into the same words as by the full rules of UAX
-    /// #29. The test covers all these characters, but of the Han characters only some at the limits of their range.
+    /// Splits short texts around each character to which [`class_at`] gives a class other than `Unknown`; of the Han characters,
+    /// only around some. The words are the same as by the full rules of UAX #29.
     #[test]
     fn every_character_of_the_fast_classes() {
         let fast = ('\0'..='\u{27f}').chain('\u{400}'..='\u{47f}').chain('\u{2000}'..='\u{206f}');

@@ -26,9 +26,9 @@ impl Mih {
     }
 }
 
-/// Estimates the memory of the index in bytes: the fingerprints, and a table for each block. A table has 32 bytes for each
-/// group of 64 values, an allocation for each group in use, and the positions of fingerprints in vectors with spare
-/// capacity.
+/// Estimates the memory of the index in bytes: the fingerprints, and a table for each block of their bits. A table has 32
+/// bytes for each 64 successive values of the block. If any of these values occurs, the table also allocates a vector of
+/// positions of fingerprints for them, with spare capacity.
 pub(super) fn estimate_bytes(blocks: usize, count: f64) -> f64 {
     let groups = (64.0 / blocks as f64).ceil().exp2() / 64.0;
     8.0 * count + blocks as f64 * (32.0 * groups + 24.0 * groups.min(count) + 10.0 * count)
@@ -66,7 +66,7 @@ impl Searcher for MihSearcher<'_> {
     }
 }
 
-/// Writer that counts the bytes and discards them. The count is the size of the index on disk.
+/// Writer that only counts the bytes written to it. Writing an index to it gives the size of the index on disk.
 struct CountingWriter(u64);
 
 impl Write for CountingWriter {

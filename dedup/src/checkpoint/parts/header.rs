@@ -26,7 +26,7 @@ pub(crate) const SECTION_SIGNATURE_VERSION: u32 = 16;
 /// First line of a part file: the input files, and the options that affect how they are read.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PartHeader {
-    /// Format version of the part file, with the key `part`.
+    /// Format version of the part file.
     pub(crate) part: u32,
     /// Width of the fingerprints, in bits.
     pub(crate) bits: u32,
@@ -106,7 +106,7 @@ pub(crate) enum DocumentLineId<'a> {
 pub(crate) struct EndLine {
     /// Number of documents in the part file, including malformed ones.
     pub(crate) end: u64,
-    /// Number of lines or rows of the section; `None` if the part has whole files.
+    /// Number of lines or rows, if the part is a section of an input file; `None` if the part has whole files.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) lines: Option<u64>,
     /// Whether the end of the input file was reached when the section was read. If so, later sections of the

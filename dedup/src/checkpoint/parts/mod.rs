@@ -49,7 +49,7 @@ pub(crate) struct PartFolder<'a> {
 struct SectionProgress {
     /// Number of lines in all earlier sections of the file; `None` if one of these sections was not read.
     lines: Option<u64>,
-    /// Whether an earlier section has already read the file to its end.
+    /// Whether reading an earlier section has already reached the end of the file.
     is_at_end: bool,
 }
 

@@ -75,8 +75,8 @@ impl PartFileWriter {
         Ok(())
     }
 
-    /// Writes the last line, and gives the file its name. `section` is the outcome of reading the section; `None`
-    /// if the part has whole files.
+    /// Writes the last line, and renames the file to its final name. `section` is the outcome of reading the section;
+    /// `None` if the part has whole files.
     pub(crate) fn finish(mut self, section: Option<SectionEnd>) -> Result<()> {
         let (lines, rest) = (section.map(|end| end.lines), section.map(|end| end.is_end_of_file));
         let end = to_json_line(&EndLine { end: self.count, lines, rest })?;

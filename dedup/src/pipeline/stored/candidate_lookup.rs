@@ -82,8 +82,8 @@ impl<'a> CandidateLookup<'a> {
         }
     }
 
-    /// Returns the candidates of the documents in `rows`. Returns `None` if there are more than `max_matches`
-    /// matches, unless `rows` is a single document.
+    /// Returns the candidates of the documents in `rows`. Returns `None` if there are more than
+    /// [`max_matches`](Self::max_matches) matches, unless `rows` is a single document.
     fn look_up(&self, rows: &[SignatureRow]) -> Result<Option<Vec<StoredCandidate>>> {
         let limit = if rows.len() == 1 { usize::MAX } else { self.max_matches };
         let candidates = Mutex::new(Vec::new());

@@ -49,7 +49,8 @@ struct DenseQuery {
     /// Number of candidates whose estimated similarity is near the threshold. Similarities are estimated only for
     /// stores without texts.
     near_threshold: u64,
-    /// Limit that decides whether an estimated similarity counts as similar. It depends on `near_threshold`.
+    /// Limit that decides whether an estimated similarity counts as similar. It depends on
+    /// [`near_threshold`](Self::near_threshold).
     estimate_limit: EstimateLimit,
     most_similar: Option<StoredMatch>,
 }
@@ -97,8 +98,8 @@ impl<'a> DenseComparison<'a> {
         self.bytes
     }
 
-    /// Compares the added input documents with their candidates, and visits the matches: all similar pairs if
-    /// `with_all` is set, else only the most similar stored document of each input document. Then removes all
+    /// Compares the added input documents with their candidates, and visits the matches: all similar pairs if the
+    /// field `with_all` is set, else only the most similar stored document of each input document. Then removes all
     /// input documents and candidates.
     ///
     /// For stores without texts, a pair is similar if the [limit](EstimateLimit) of the input document accepts the
@@ -153,8 +154,9 @@ impl<'a> DenseComparison<'a> {
         comparer.documents(snapshot, &ids)
     }
 
-    /// Returns the indexes (in `queries`) of the input documents that have `stored` as a candidate: one of their bands
-    /// is near a band of `stored`. For stores with texts, the distance of the whole signatures is limited as well.
+    /// Returns the input documents that have `stored` as a candidate, as indexes into the field `queries`. One band of
+    /// such a document is near a band of `stored`. For stores with texts, the distance of the whole signatures is
+    /// limited as well.
     fn candidate_queries(&self, store: u32, stored: &StoredDocument) -> impl Iterator<Item = usize> {
         let settings = self.stores[store as usize].1.settings();
         let total = if settings.has_texts() { settings.signature_distance() } else { u32::MAX };
@@ -175,16 +177,16 @@ impl<'a> DenseComparison<'a> {
         })
     }
 
-    /// Returns the indexes (in `queries`) of the input documents whose estimated similarity to a stored document is
-    /// near the threshold.
+    /// Returns the input documents whose estimated similarity to a stored document is near the threshold, as indexes
+    /// into the field `queries`.
     fn near(&self, store: u32, stored: &StoredDocument) -> Vec<usize> {
         let is_near =
             |&at: &usize| stored.signature.is_near(&self.queries[at].signature, self.min_similarity);
         self.candidate_queries(store, stored).filter(is_near).collect()
     }
 
-    /// Returns the input documents that are similar to a stored document: the index of each one in `queries`, and
-    /// the match.
+    /// Returns the input documents that are similar to a stored document: the index of each one in the field
+    /// `queries`, and the match.
     fn similar(&self, store: u32, stored: &StoredDocument) -> Result<Vec<(usize, StoredMatch)>> {
         let (snapshot, comparer) = self.stores[store as usize];
         let (mut similar, mut stored_features) = (Vec::new(), None);

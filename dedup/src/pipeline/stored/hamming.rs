@@ -61,9 +61,12 @@ impl Pipeline<'_> {
     }
 
     /// Creates the result of [`Pipeline::near_stored`]: converts rows of unique documents to rows of documents.
-    /// `neighbors` has the stored fingerprints near each unique document. `firsts` has rows (unique document, best
-    /// document of its component). `nearest` has rows (best document of a component, stored fingerprint nearest to
-    /// the component). `excluded` has the best documents of these components. The returned set has all their documents.
+    /// `neighbors` has the stored fingerprints near each unique document. The *first* of a component is its most
+    /// preferred unique document:
+    /// - `firsts` has rows (unique document, first of its component).
+    /// - `nearest` has a row (first of a component, stored fingerprint nearest to the component) for each component that
+    ///   is near a stored fingerprint.
+    /// - `excluded` has the firsts in `nearest`. The returned set has all unique documents of their components.
     fn stored_matches(
         &self,
         neighbors: &Rows<UniqueNeighborRow>,

@@ -16,8 +16,8 @@ pub(crate) const READ_BATCH: usize = 64;
 /// Access to the input documents that are compared, by their index in the corpus.
 pub(crate) struct QueryDocuments<'a> {
     pub(crate) signature: &'a dyn Fn(u32) -> Result<Signature>,
-    /// Returns the features of a document in ascending order. Called only for documents with candidates in stores
-    /// that have texts.
+    /// Returns the features of a document in ascending order. Called only for documents that have a candidate in a
+    /// store with texts.
     pub(crate) features: &'a dyn Fn(u32) -> Result<Vec<u64>>,
 }
 

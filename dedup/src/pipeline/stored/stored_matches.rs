@@ -33,8 +33,8 @@ impl StoredMatches {
         StoredMatches { near, representatives, assignments: Rows::Memory(Vec::new()), is_estimated: false }
     }
 
-    /// Creates the result from near pairs, and from rows that assign input documents to the stored documents that
-    /// represent them.
+    /// Creates the value from `near`, the pairs of an input document and a stored document near it, and from
+    /// `represented`, which assigns input documents to the stored documents that represent them.
     pub(crate) fn new(
         near: Rows<StoredMatchRow>,
         represented: Sorter<StoredRepresentativeRow>,

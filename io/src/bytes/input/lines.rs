@@ -103,7 +103,7 @@ impl Input {
     }
 }
 
-/// The next line, whose bytes are at the start of the block.
+/// Length of the next line, which starts with the first unread byte of the input's block.
 struct NextLine {
     /// Length of the line in bytes, including its newline.
     length: usize,

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use super::stream::SectionStream;
 use crate::bytes::compression::Compression;
 
-/// In a compressed file, a section begins at the first gzip member or zstd frame after its intended start. The search
-/// covers the intended size of a section divided by this number, but at least [`MIN_SEARCH_BYTES`].
+/// A file is divided into equal sections. If it is compressed, the start of each section is then moved to the next gzip
+/// member or zstd frame. The search for it covers a section's size divided by this number, but at least
+/// [`MIN_SEARCH_BYTES`].
 const SECTION_SEARCH_DIVISOR: u64 = 16;
 /// Minimum number of bytes that are searched for the start of a gzip member or zstd frame.
 const MIN_SEARCH_BYTES: u64 = 1 << 20;

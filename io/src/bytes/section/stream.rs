@@ -62,7 +62,7 @@ impl BufRead for PositionedFile {
     }
 }
 
-/// Reader of the decompressed bytes of a file from an offset on. It does not stop at the section's end.
+/// Reader of the decompressed bytes of a file from the start of a section on. It does not stop at the section's end.
 pub(crate) struct SectionStream {
     state: DecoderState,
     /// Offset of the section's end in the file, in bytes; `u64::MAX` for the end of the file.
@@ -129,8 +129,8 @@ impl SectionStream {
         })
     }
 
-    /// Returns the shared value with the position of the section's end in the stream. In a compressed file, it is set
-    /// when the stream was read up to there.
+    /// Returns the position of the section's end in the decompressed stream. In a compressed file, this reader sets the
+    /// position when it reaches the end.
     pub(crate) fn boundary(&self) -> Arc<SectionBoundary> {
         Arc::clone(&self.boundary)
     }

@@ -32,11 +32,11 @@ impl PartialEq for ParquetRow {
     }
 }
 
-/// A column of a batch, or of a struct in the batch.
+/// A column of a batch, or of a struct in the batch, and what it has in one row.
 #[derive(Clone, Copy)]
 struct NestedColumn<'a> {
     array: &'a dyn Array,
-    /// Whether the value in this column and the current row is not null.
+    /// Whether the row has a value in this column: neither this value nor a struct around it is null.
     is_valid: bool,
 }
 
@@ -60,7 +60,7 @@ impl ParquetRow {
         self.batch.column_by_name(name).is_some()
     }
 
-    /// Returns the xxh3 of the document's id, text, and extra value. If the row is malformed, returns the xxh3 of the
+    /// Returns the xxh3 of the document's id, text, and extra field. If the row is malformed, returns the xxh3 of the
     /// reason.
     pub(crate) fn checksum(&self, options: &DocumentOptions) -> u64 {
         let parsed = self.parse(options, String::new);

@@ -54,7 +54,7 @@ impl FileSet {
     }
 }
 
-/// The files and folders visited so far.
+/// The files and folders that a walk through the input paths has visited so far.
 #[derive(Debug, Default)]
 pub(super) struct VisitedFiles {
     seen: HashSet<FileId>,
@@ -64,12 +64,12 @@ pub(super) struct VisitedFiles {
 }
 
 impl VisitedFiles {
-    /// Returns whether to read the file or folder `id` under the current path. `through_link` says whether this path
-    /// follows a link. `without_links` computes the set of files and folders that can be reached without following a
-    /// link.
+    /// Returns whether to read the file or folder `id`, which a walk through the input paths has just reached.
+    /// `through_link` says whether the walk has followed a link to reach it. `without_links` computes the set of files
+    /// and folders that can be reached without following a link.
     ///
-    /// A file is read under the first path that leads to it. But a path through a link is used only if no path
-    /// without links exists. If `id` is `None`, the file cannot be identified, and is always read.
+    /// A file is read the first time it is reached. But a file reached through a link is read only if no path
+    /// without links leads to it. If `id` is `None`, the file cannot be identified, and is always read.
     pub(super) fn claim(
         &mut self,
         id: Option<FileId>,
