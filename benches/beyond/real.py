@@ -52,8 +52,7 @@ def read_texts(path, characters):
 def edit_text(text, others, max_share, random_source):
     """Returns a copy with up to `max_share` of the text replaced by pieces of other texts.
 
-    The replaced share is random, between `max_share` to the power of 4 and `max_share`. The logarithm of the share is uniformly
-    distributed.
+    The replaced share is random: `max_share` to the power of a random exponent from 1 to 4.
     """
     remaining = int(len(text) * max_share ** random_source.uniform(1, 4))
     while remaining > 0:

@@ -364,7 +364,8 @@ impl PySimilarStore {
         self.settings.min_similarity()
     }
 
-    /// The smallest probability of finding a text whose similarity is exactly `similar`.
+    /// The probability, at least, that a query finds a text whose similarity is exactly the store's minimum, ``similar``. More similar
+    /// texts are found more often.
     #[getter]
     fn recall(&self) -> f64 {
         self.settings.recall()

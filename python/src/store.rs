@@ -398,7 +398,8 @@ impl PyStore {
         Ok(PyBatch::new(Arc::clone(&slf.get().inner)))
     }
 
-    /// Returns the fingerprints now stored within a distance of a fingerprint or of a text's fingerprint.
+    /// Returns the stored fingerprints within a distance of a given fingerprint, or of the fingerprint of a text. Includes all inserts
+    /// so far.
     ///
     /// Parameters
     /// ----------

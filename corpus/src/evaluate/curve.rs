@@ -87,7 +87,7 @@ pub struct CurvePoint {
     pub precision: Option<f64>,
     /// Harmonic mean of recall and precision.
     pub f1: f64,
-    /// Share of the random pairs that are within k and not [alike](CurvePoint::alike); `None` without random pairs.
+    /// Share of the random pairs that are within distance k and not [alike](CurvePoint::alike); `None` without random pairs.
     pub false_share: Option<f64>,
     /// Predicted number of false pairs within k, in a corpus of [`documents`](crate::evaluate::EvaluateOptions::documents)
     /// documents; `None` without random pairs.
@@ -194,8 +194,9 @@ impl ProfileDistances {
         self.positives.all + self.negatives.all
     }
 
-    /// Estimated number of random pairs within k that are [alike](CurvePoint::alike). At each distance, the number of alike pairs
-    /// in the sample of compared pairs is scaled up to all random pairs.
+    /// Estimated number of random pairs within distance k whose texts are [alike](CurvePoint::alike). Only the texts of a sample
+    /// of the random pairs are compared. At each distance, the share of alike pairs in the sample is taken as the share in all
+    /// random pairs.
     fn alike_within(&self, k: u32) -> f64 {
         let at = |distance| {
             let looked_at = self.verified.at(distance).max(1) as f64;
@@ -204,7 +205,7 @@ impl ProfileDistances {
         (0..=k).map(at).sum()
     }
 
-    /// Share of the random pairs that are within k and not [alike](CurvePoint::alike); `None` without random pairs.
+    /// Share of the random pairs that are within distance k and not [alike](CurvePoint::alike); `None` without random pairs.
     fn false_share(&self, k: u32) -> Option<f64> {
         let count = self.random.within(k) as f64 - self.alike_within(k);
         (self.random.all > 0).then(|| count / self.random.all as f64)

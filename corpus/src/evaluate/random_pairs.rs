@@ -21,15 +21,15 @@ pub(crate) struct GroupedText<F> {
     pub(crate) group: usize,
 }
 
-/// Two texts of different groups whose fingerprints are within distance [`MAX_K`].
+/// Two unrelated texts (not of one group of related texts) with fingerprints within distance [`MAX_K`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NearTextPair {
     pub(crate) texts: [usize; 2],
     pub(crate) distance: u32,
 }
 
-/// Pairs of texts of different groups: all such pairs or, if more than [`max_pairs`](Self::max_pairs) are possible, about
-/// `max_pairs` random ones. The same texts always give the same pairs.
+/// Pairs of unrelated texts (not of one group of related texts): all such pairs or, if more than
+/// [`max_pairs`](Self::max_pairs) are possible, about `max_pairs` random ones. The same texts always give the same pairs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RandomPairs<'a, F> {
     pub(crate) texts: &'a [GroupedText<F>],

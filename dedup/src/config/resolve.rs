@@ -32,7 +32,8 @@ const DEFAULT_DISTANCE: u32 = 3;
 /// Default recall: the least probability of finding a pair whose similarity is exactly the minimum.
 const DEFAULT_RECALL: f64 = 0.95;
 
-/// Configuration after defaults were replaced by values, with the opened stores and the list of input files.
+/// Configuration in which all options have values: those of the user, or the defaults. Also has the opened stores and the list of
+/// input files.
 pub(crate) struct ResolvedConfig {
     pub(crate) kind: InputKind,
     pub(crate) width: Width,

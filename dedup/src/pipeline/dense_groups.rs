@@ -49,8 +49,8 @@ pub(crate) struct DenseGroups<'a> {
     pub(crate) pairs_tested: AtomicU64,
 }
 
-/// Number of documents in [dense groups](DenseGroups) that have each feature, up to 65,535. Features whose hashes
-/// collide share a counter, so a count may be too high.
+/// A counter for each feature: the number of documents in [dense groups](DenseGroups) that have the feature, up to
+/// 65,535. Features whose hashes collide share a counter, so a count may be too high.
 struct FeatureCounts(Vec<SaturatingCounter>);
 
 impl FeatureCounts {

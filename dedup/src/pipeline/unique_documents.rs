@@ -92,8 +92,8 @@ impl UniqueDocuments {
         Rows::from_sorter(rows)
     }
 
-    /// Visits a pair (unique document, document) for each document. Sorted by unique document, then by preference
-    /// of the document.
+    /// Visits a pair (unique document, document) for each document. The pairs are sorted by unique document. For one
+    /// unique document, the document that the keep rule prefers most comes first.
     pub(crate) fn iter(&self) -> Result<impl Iterator<Item = Result<(u32, u32)>>> {
         let (mut grouped, mut best) = (self.grouped.cursor()?, (0..).zip(self.best.iter()?));
         let mut last = None;

@@ -128,7 +128,10 @@ def near_fingerprints(values: DataFrame, distance: int, parts: int | None = None
 
 
 def pack_by_bucket(values: DataFrame, join_parts: simstore.JoinParts, buckets: int) -> DataFrame:
-    """Groups the single column ``fingerprint`` by a hash, and packs the fingerprints of each group. Each group gets its own partition."""
+    """Groups fingerprints, the only column of `values`, by a hash of each. Each group (bucket) gets its own partition.
+
+    In the result, a row has many fingerprints of one bucket, concatenated in one binary value.
+    """
     return _partitioning.repartition_by_place(values, partial(joining.pack, parts=join_parts, buckets=buckets), buckets, SENT)
 
 

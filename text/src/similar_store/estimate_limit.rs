@@ -116,8 +116,8 @@ mod tests {
         }
     }
 
-    /// The maximum number of differing bits in similar signatures never grows with the number of candidates. It is more than 5,
-    /// even with a million candidates.
+    /// Asserts that the limit, in differing bits of two signatures, never grows with the number of candidates, and is more than 5
+    /// bits even for a million candidates.
     #[test]
     fn the_limit_falls_with_the_number_of_candidates() {
         let bits = |candidates| EstimateLimit::new(0.8, candidates).bits;
