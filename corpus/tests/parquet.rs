@@ -76,6 +76,38 @@ fn columns_of_every_kind() {
     assert_eq!((record.format(), record.line(), record.bytes()), (DocumentFormat::Parquet, 2, None));
 }
 
+/// Asserts that documents are read with empty texts, in each format with named fields, if no text field is requested.
+#[test]
+fn no_text_fields() {
+    let folder = TempFolder::new();
+    let options = DocumentOptions { text_fields: Vec::new(), ..DocumentOptions::default() };
+    let read_all = |path: &Path| -> Vec<(String, String)> {
+        read(path, &options).into_iter().map(Result::unwrap).map(|d| (d.id.to_string(), d.text)).collect()
+    };
+    let columns = [("id", strings(&["a", "b"])), ("text", strings(&["one", "two"]))];
+    for path in [
+        folder.file("a.jsonl", "{\"id\":\"a\",\"text\":\"one\"}\n{\"id\":\"b\"}\n"),
+        folder.file("a.csv", "id,text\na,one\nb,two\n"),
+        folder.file("a.parquet", parquet(&columns, 10)),
+    ] {
+        assert_eq!(
+            read_all(&path),
+            ["a", "b"].map(|id| (id.to_owned(), String::new())),
+            "{}",
+            path.display()
+        );
+    }
+    for (path, lines) in [
+        (folder.file("b.jsonl", TWO_LINES), [1, 2]),
+        (folder.file("b.csv", "text\none\ntwo\n"), [2, 3]),
+        (folder.file("b.parquet", parquet(&columns[1..], 10)), [1, 2]),
+    ] {
+        let texts: Vec<_> =
+            read(&path, &options).into_iter().map(Result::unwrap).map(|d| (d.line, d.text)).collect();
+        assert_eq!(texts, lines.map(|line| (line, String::new())), "{}", path.display());
+    }
+}
+
 #[test]
 fn extra_values() {
     let folder = TempFolder::new();
@@ -254,7 +286,7 @@ fn batches_keep_the_order() {
     check(whole.progress(), &mut whole.map(|record| record.unwrap().into_document(&options).unwrap().id));
 }
 
-/// Writes the rows of files for whose index `keep` is true to a new Parquet file, with all columns, and reads the new file
+/// Writes the rows of files whose indexes `keep` accepts to a new Parquet file, with all columns. Then reads the new file
 /// as one batch. With `annotated`, the new file also has a cluster for each row.
 fn kept(paths: &[PathBuf], annotated: bool, keep: impl Fn(usize) -> bool) -> Result<RecordBatch> {
     let mut writer = DocumentWriter::new(Vec::new());

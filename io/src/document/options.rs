@@ -94,7 +94,7 @@ pub struct DocumentOptions {
     pub id_field: Option<String>,
     /// Names of the fields that hold the text. The values of several fields are joined by newlines; a null value counts
     /// as empty. A JSON object with none of these fields is malformed, and so is a table with none of these
-    /// columns. If the list is empty, the text of a JSON object is empty.
+    /// columns. If the list is empty, the text of every JSON object and of every row is empty.
     ///
     /// Default: `text`. WARC records and text files have one text, and do not use this option.
     pub text_fields: Vec<String>,

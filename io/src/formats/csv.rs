@@ -100,9 +100,11 @@ impl CsvHeader {
         if let Some(name) = options.id_field.as_ref().filter(|name| self.column(name).is_none()) {
             return Err(format!("no id column `{}`{}", excerpt(name), suggestion(name)));
         }
-        if options.text_fields.iter().all(|name| self.column(name).is_none()) {
-            let names = &options.text_fields;
-            return Err(format!("no text column {}{}", format_names(names), suggestion(&names[0])));
+        let names = &options.text_fields;
+        if let Some(first) = names.first()
+            && names.iter().all(|name| self.column(name).is_none())
+        {
+            return Err(format!("no text column {}{}", format_names(names), suggestion(first)));
         }
         let wanted = options.text_fields.iter().map(|name| &**name).chain([options.id_name()]);
         for name in wanted.chain(options.extra_field.as_deref()) {
@@ -239,8 +241,8 @@ impl CsvRows {
     /// file, without the newline at its end.
     ///
     /// # Errors
-    /// [`Error::BadInput`](simstore::Error::BadInput) for a row that is too long, after which the next row
-    /// follows; for quotes that are not closed before the end of the file; and for unreadable bytes.
+    /// [`Error::BadInput`](simstore::Error::BadInput) for unreadable bytes, for quotes that are not closed before the end
+    /// of the file, and for a row that is too long. After a row that is too long, the next call continues with the next row.
     pub(crate) fn read(&mut self) -> Result<Option<(u64, Vec<u8>)>> {
         let mut row = Vec::new();
         let has_row = self.splitter.read(&mut self.input, &mut row)?;

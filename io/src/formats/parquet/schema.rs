@@ -14,8 +14,8 @@ use simstore::error::excerpt;
 use crate::DocumentOptions;
 use crate::formats::fields::{format_names, strip_object_name};
 
-/// Returns the metadata of a file with all string columns declared as byte arrays. With strings, the Parquet reader
-/// would refuse a whole row group for one string that is not UTF-8. So the requested strings are checked row by row.
+/// Returns the metadata of a file with all string columns declared as byte arrays. With columns declared as strings,
+/// the Parquet reader would refuse a whole row group for one string that is not UTF-8.
 pub(super) fn with_bytes_for_strings(metadata: &ParquetMetaData) -> Result<ParquetMetaData, ParquetError> {
     let file = metadata.file_metadata();
     let root = with_bytes(&file.schema_descr().root_schema_ptr())?;
@@ -118,9 +118,11 @@ pub(super) fn check_columns(schema: &SchemaRef, options: &DocumentOptions) -> Re
     if let Some(name) = options.id_field.as_ref().filter(|name| kind(name).is_none()) {
         return Err(format!("no id column `{}`{}", excerpt(name), suggestion(name)));
     }
-    if options.text_fields.iter().all(|name| kind(name).is_none()) {
-        let names = &options.text_fields;
-        return Err(format!("no text column {}{}", format_names(names), suggestion(&names[0])));
+    let names = &options.text_fields;
+    if let Some(first) = names.first()
+        && names.iter().all(|name| kind(name).is_none())
+    {
+        return Err(format!("no text column {}{}", format_names(names), suggestion(first)));
     }
     for name in &options.text_fields {
         if let Some(found) = kind(name).filter(|kind| !is_bytes(kind) && !kind.is_null()) {
@@ -198,7 +200,8 @@ pub(super) fn column_path<'f>(fields: &'f Fields, name: &str) -> Option<(Vec<&'f
     })
 }
 
-/// Whether a column holds strings or byte arrays, according to a schema whose types [`with_views`] has converted.
+/// Whether a column of this type holds strings or byte arrays. `kind` must be from fields that [`with_views`] has
+/// returned, because only Arrow's view types are recognized.
 fn is_bytes(kind: &DataType) -> bool {
     matches!(kind, DataType::Utf8View | DataType::BinaryView)
 }
