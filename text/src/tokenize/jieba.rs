@@ -17,12 +17,12 @@ static JIEBA: LazyLock<Jieba> = LazyLock::new(Jieba::new);
 /// Default IDF table and stop words of jieba-rs, loaded when the first text needs them.
 static TF_IDF: LazyLock<TfIdf> = LazyLock::new(TfIdf::default);
 
-/// Extracts the keywords of texts with jieba-rs. The user may replace the defaults of the dictionary, stop words and IDF table.
+/// Extracts the keywords of texts with jieba-rs. The user may add words to its dictionary and stop words, and replace its IDF table.
 #[derive(Default)]
 pub(crate) struct KeywordExtractor {
     /// Default dictionary extended by words of the user. `None` if [`JIEBA`] is used.
     jieba: Option<Jieba>,
-    /// IDF table and stop words, at least one of them from the user. `None` if [`TF_IDF`] is used.
+    /// IDF table and stop words, if the user replaces the table or adds stop words. Otherwise `None`, and [`TF_IDF`] is used.
     tf_idf: Option<TfIdf>,
 }
 
@@ -83,7 +83,7 @@ fn search_keywords(jieba: &Jieba, tf_idf: &TfIdf, text: &str, count: usize) -> V
 }
 
 /// Returns the default dictionary, extended by the words of `dictionary`. The lines of `dictionary` are `word`, `word frequency`,
-/// `word tag` or `word frequency tag`.
+/// `word tag` or `word frequency tag`. The words are normalised by `cleaning`, like the texts in which they are found.
 fn extended_dictionary(dictionary: &Resource, cleaning: &Cleaning) -> Result<Jieba> {
     let mut jieba = JIEBA.clone();
     for (number, line) in dictionary.lines() {
@@ -99,8 +99,8 @@ fn extended_dictionary(dictionary: &Resource, cleaning: &Cleaning) -> Result<Jie
             }
             [tag] if tag.bytes().all(|b| b.is_ascii_alphabetic()) => None,
             _ => {
-                let reason =
-                    "invalid line of a dictionary: expected `word`, `word frequency` or `word frequency tag`";
+                let reason = "invalid line of a dictionary: expected `word`, `word frequency`, `word tag` or \
+                              `word frequency tag`";
                 return Err(dictionary.line_error(number, reason.to_owned()));
             }
         };
