@@ -1,4 +1,4 @@
-"""The shard tasks without Spark: writing shards, the list of shards, and batches of queries against a shard."""
+"""The tasks that write and query shards, and the list of the shards, tested without Spark."""
 
 import json
 import os
@@ -334,8 +334,8 @@ def test_the_example_on_the_page_is_written(tmp_path):
     assert shown.rstrip("\n").replace("\n", "") + "\n" == (tmp_path / "shards.json").read_text()
 
 
-def copying_fetch(local, calls, started=None):
-    """Returns a `fetch` hook that copies a shard to a local folder, and records its path in `calls`."""
+def copying_fetch(local, calls):
+    """Returns a `fetch` hook that copies a shard to the folder `local`, and appends the path of the original to `calls`."""
 
     def fetch(path):
         calls.append(path)
