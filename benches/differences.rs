@@ -2,7 +2,7 @@
 //!
 //! `cargo bench --bench differences -- FILE.u64 ...` reads little-endian 64-bit fingerprints.
 //!
-//! A *span* is a group of successive fingerprints, the first of which is stored in full. Every other fingerprint is
+//! A *span* is a group of successive fingerprints. The first is stored in full. Every other fingerprint is
 //! stored as its differing bits from an earlier fingerprint of the span, the *reference*. A *symbol* of a Huffman
 //! code has h, the position of the highest differing bit, and m, the number of differing bits below it. The *tail*, a
 //! bit string besides the symbol, has the positions of these m bits. If a *raw symbol* takes fewer bits, it is stored
@@ -14,7 +14,7 @@
 
 use std::collections::HashMap;
 
-/// Coding of the positions of the bits in which a fingerprint differs from an earlier one. The position h of the highest
+/// Coding of the positions of the bits that differ between a fingerprint and an earlier one. The position h of the highest
 /// differing bit is stored elsewhere; only the positions of the m lower differing bits are coded here.
 #[derive(Clone, Copy, PartialEq)]
 enum PositionCoding {
@@ -29,8 +29,7 @@ enum PositionCoding {
     Enumerated,
 }
 
-/// Way to store which earlier fingerprint is the *reference* of a fingerprint, that is, the one from which its differing bits
-/// are stored.
+/// Way to store the choice of the *reference*: the earlier fingerprint whose differing bits are stored for a fingerprint.
 #[derive(Clone, Copy, PartialEq)]
 enum ReferenceCoding {
     /// A field of fixed width besides each symbol selects the reference, one of the earlier fingerprints.
@@ -57,7 +56,7 @@ enum RawCoding {
 struct Variant {
     /// Number of successive fingerprints in a span. The first fingerprint of a span is stored in full.
     span: usize,
-    /// Number of preceding fingerprints with which a fingerprint is compared. The best one becomes its reference.
+    /// Number of preceding fingerprints that are tried as reference of a fingerprint. The best one becomes its reference.
     window: usize,
     /// Maximum number of differing bits below the highest one. A fingerprint with more such bits is stored as its difference
     /// from the preceding fingerprint.
@@ -111,9 +110,12 @@ fn position_bits(positions: PositionCoding, h: u32, below: u64) -> f64 {
     }
 }
 
-/// Symbol of the Huffman code, with three fields: the number of differing bits below the highest one, or `None` if the
-/// fingerprint is stored as its difference from the preceding one; the position of the highest differing bit; and, only
-/// with [`ReferenceCoding::OtherField`], whether a field besides the symbol selects the reference (else `false`).
+/// Symbol of the Huffman code, with three fields:
+///
+/// - The number of differing bits below the highest one. `None` if the fingerprint is stored as its difference from the
+///   preceding one.
+/// - The position of the highest differing bit.
+/// - Whether a field besides the symbol selects the reference. Always `false` without [`ReferenceCoding::OtherField`].
 type Symbol = (Option<u32>, u32, bool);
 
 /// Estimates the size of each symbol in an ideal code, from the number of its occurrences in the previous pass over the
@@ -151,8 +153,8 @@ impl<T: std::hash::Hash + Eq + Copy> EntropyModel<T> {
 }
 
 /// Returns four figures of a variant: the bits per fingerprint; the number of distinct symbols; the share of
-/// fingerprints coded by the bits in which they differ from an earlier fingerprint; and the share of fingerprints coded by
-/// the bits in which they differ from the preceding fingerprint.
+/// fingerprints coded by their differing bits from any earlier fingerprint; and the share of fingerprints coded by their
+/// differing bits from the preceding fingerprint.
 fn measure(fingerprints: &[u64], variant: Variant) -> (f64, usize, f64, f64) {
     let Variant { span, window, max_lower_bits, positions, reference, raw } = variant;
     let back_bits = ceil_log2(window as u64);

@@ -34,8 +34,8 @@ fn one_bit_neighbours<F: Fingerprint>() -> Vec<(F, u64)> {
     neighbours.chain([centre, F::ZERO, F::MAX, F::ONE]).zip(0..).collect()
 }
 
-/// Returns fingerprints of two kinds, equally many of each. Those of the first kind all have the same first half of the
-/// bits; those of the second kind all have the same second half.
+/// Returns fingerprints of two kinds, equally many of each. All fingerprints of the first kind have the same first half of
+/// the bits; all of the second kind have the same second half.
 fn shared_halves<F: Fingerprint>(count: u64) -> Vec<(F, u64)> {
     let mut random = Random(4);
     let (first, second) = (F::prefix_mask(F::BITS / 2), F::suffix_mask(F::BITS / 2));
@@ -199,7 +199,7 @@ fn a_crowded_prefix() {
     }
 }
 
-/// Returns four sets of fingerprints in which many fingerprints share a prefix of contiguous bits. In the first set,
+/// Returns four sets of fingerprints. In each, many fingerprints share a prefix of contiguous bits. In the first set,
 /// some bits are constant; in the second, the two halves of a fingerprint are equal; in the third, the first bits are
 /// zero; the fourth has near-duplicates of 40 centres.
 fn skewed<F: Fingerprint>(count: u64) -> Vec<Vec<(F, u64)>> {
@@ -282,8 +282,8 @@ fn a_store_without_ids() {
     }
 }
 
-/// Checks stores with the fingerprints of real documents. These fingerprints form clusters unlike those of the generated
-/// sets.
+/// Checks stores with the fingerprints of real documents. The clusters of these fingerprints differ from the clusters of
+/// the generated sets.
 #[test]
 fn real_fingerprints() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/fingerprints");

@@ -185,7 +185,7 @@ def random_part(parts, table, count, seed=16):
     """Returns `count` random fingerprints that all belong to the first part of a table of a join.
 
     `parts` is the `simstore.JoinParts` of the join. It splits each table into parts, by some bits of the fingerprints. `table` is the index
-    of the table. The result is an Arrow array with one binary value, in which each fingerprint has 8 bytes.
+    of the table. The result is an Arrow array with one binary value: the fingerprints, of 8 bytes each.
     """
     import pyarrow
 
@@ -211,7 +211,7 @@ def join_part(parts, table, count):
     """Finds the near pairs among `count` random fingerprints of one part. `table` is the index of its table, which has `parts` parts.
 
     Returns (CPU seconds a million fingerprints, bytes of memory a fingerprint, number of pairs). The caller runs this in a separate
-    process, so that the peak memory is that of the join.
+    process, so that the join alone makes the peak memory.
     """
     import pyarrow
 

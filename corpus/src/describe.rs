@@ -84,8 +84,8 @@ pub struct StoreDescription {
     pub plan: String,
     /// Block size of new segments, in bytes; `None` for the codec's default.
     pub block_size: Option<u32>,
-    /// Number of fingerprints between two restart points (fingerprints from which decoding can start) in new segments; `None`
-    /// for the codec's default.
+    /// Number of fingerprints between two restart points (places where decoding can start) in new segments; `None` for the
+    /// codec's default.
     pub span: Option<u16>,
     /// Segments, oldest first.
     pub by_age: Vec<SegmentDescription>,
@@ -142,7 +142,7 @@ pub struct TableDescription {
     pub table: usize,
     /// Name of the segment's plan (choice of tables).
     pub plan: String,
-    /// Length of the fingerprint prefix by which a query finds candidates in the table, in bits.
+    /// Length, in bits, of the fingerprint prefix that a query looks up in the table to find candidates.
     pub prefix_bits: u32,
     /// Maximum number of prefix bits that a query flips to find candidates with a slightly different prefix.
     pub flips: u32,
@@ -152,7 +152,7 @@ pub struct TableDescription {
     pub fingerprints: u64,
     /// Block size, in bytes.
     pub block_size: u32,
-    /// Number of fingerprints between two restart points, which are fingerprints from which decoding can start.
+    /// Number of fingerprints between two restart points (places where decoding can start).
     pub span: u16,
     /// Number of blocks.
     pub blocks: usize,
@@ -188,8 +188,8 @@ pub struct SymbolCount {
     /// fingerprint or, if the numeric difference to the predecessor is coded, the top bit of this difference. See
     /// [`Coding::h`].
     pub h: u32,
-    /// Number of bits below bit [`h`](Self::h) that differ from an earlier fingerprint, relative to which the fingerprint is
-    /// coded. `None` if all bits below bit `h` are stored as they are. See [`Coding::differing`].
+    /// Number of differing bits below bit [`h`](Self::h), compared with the earlier fingerprint that the fingerprint is coded
+    /// relative to. `None` if all bits below bit `h` are stored as they are. See [`Coding::differing`].
     pub differing: Option<u32>,
     /// Whether the fingerprints with this symbol are coded relative to a fingerprint before their predecessor, not relative to
     /// the predecessor itself. See [`Coding::back`].

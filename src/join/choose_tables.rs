@@ -39,11 +39,11 @@ const MOVE_NS: f64 = 4.0;
 const COMPARE_NS: f64 = 1.2;
 /// Time to look up the group of fingerprints with a given prefix, in nanoseconds.
 const LOOK_UP_NS: f64 = 20.0;
-/// Average number of prefix bits by which one partition step divides the fingerprints. The constant is used for
+/// Average number of prefix bits that one partition step uses to divide the fingerprints. The constant is used for
 /// estimates only.
 const DIGIT_BITS: f64 = 10.0;
-/// Maximum length, in bits, of a prefix in which bits are flipped. The length is limited because the join keeps a
-/// counter for each value of such a prefix.
+/// Maximum length, in bits, of a prefix with flips. The length is limited because the join keeps a counter for each
+/// value of such a prefix.
 pub(super) const MAX_FLIPPED_PREFIX: u32 = 20;
 
 /// Returns the plans for a distance. A join chooses one of them.
@@ -106,8 +106,8 @@ pub(super) fn choose_tables<F: Fingerprint>(
         .filter(|tables: &Vec<JoinPrefix<F>>| tables.iter().all(|table| table.mask != F::ZERO))
 }
 
-/// Maximum number of fingerprints of a set for which [`is_hard_to_split`] may return true. For larger sets,
-/// comparing all pairs would be too much work.
+/// Maximum number of fingerprints of a set that [`is_hard_to_split`] may return true for. For larger sets, comparing
+/// all pairs would be too much work.
 const HARD_TO_SPLIT_MAX: usize = 1 << 12;
 
 /// Whether the tables hardly split a set into groups. Then comparing all pairs of the set is less work than
@@ -153,7 +153,7 @@ pub(super) fn is_dense<F: Fingerprint>(values: &[F], distance: u32, pairs_per_me
 }
 
 /// Adapts a prefix of a plan to fingerprints that differ only in the bits of the mask `bits`. `prefix` is the mask
-/// of the prefix. The returned mask is that of the adapted prefix, and has only bits of `bits`.
+/// of the prefix. Returns the mask of the adapted prefix, which has only bits of `bits`.
 ///
 /// The n bits of `bits` are mapped to n bit positions, spread evenly over the fingerprint. A bit is in the returned
 /// mask if its position is in `prefix`. So tables with adapted prefixes find all near pairs, like the plan.
@@ -201,7 +201,7 @@ fn binomial(n: u32, k: u32) -> f64 {
 mod tests {
     use super::*;
 
-    /// Returns `count` random fingerprints, each bit of which is set with a probability of `share` / 256.
+    /// Returns `count` random fingerprints. Each bit is set with a probability of `share` / 256.
     fn alike(count: usize, share: u64) -> Vec<u64> {
         let mut state = 1_u64;
         let mut next = || {

@@ -18,7 +18,7 @@ use crate::radix::{Digit, Partition, first_bits, ranges, scratch};
 
 /// A running join: the options and the state that are common to all sets and groups that it joins.
 pub(super) struct Join<'a, F, N, V> {
-    /// Converts two fingerprints to the form in which the visitor receives the pair.
+    /// Converts two fingerprints to the pair that the visitor receives.
     pub(super) pair_output: N,
     /// Maximum distance of the two fingerprints of a reported pair, in bits.
     pub(super) distance: u32,
@@ -48,14 +48,14 @@ pub(super) struct Condition<F> {
 /// is then smaller than the distance of the join.
 pub(super) struct JoinSet<'a, F> {
     pub(super) values: &'a [F],
-    /// Mask of the bits in which errors count towards `distance`. It has no bit of `uncounted_masks`.
+    /// Mask of the bits whose errors count towards `distance`. It has no bit of `uncounted_masks`.
     pub(super) bits: F,
     /// Maximum number of errors (differing bits) of a pair in the mask `bits`.
     pub(super) distance: u32,
     /// Conditions that a pair must meet to be reported. They exclude the pairs that another table or another part
     /// of the join reports, so that each pair is reported once.
     pub(super) conditions: Vec<Condition<F>>,
-    /// Masks in which the two fingerprints of each reported pair are known to differ, in at least one bit per mask.
+    /// Masks with a known difference: the two fingerprints of each reported pair differ in at least one bit per mask.
     /// No mask has a bit of `bits`, so the differing bits in these masks do not count towards `distance`.
     pub(super) uncounted_masks: Vec<F>,
 }
@@ -64,8 +64,8 @@ pub(super) struct JoinSet<'a, F> {
 struct JoinBuffers<F, N: PairOutput<F>> {
     group: Vec<F>,
     space: Vec<F>,
-    /// For each fingerprint of the group that is being compared, the form in which pairs contain it: its value or
-    /// its index (see [`PairOutput::Member`]). `None` if the fingerprint is not converted yet.
+    /// For each fingerprint of the group that is being compared, its form in pairs: its value or its index (see
+    /// [`PairOutput::Member`]). `None` if the fingerprint is not converted yet.
     members: Vec<Option<N::Member>>,
     /// Found pairs that the visitor has not received yet.
     pairs: Vec<N::Pair>,
@@ -92,16 +92,16 @@ const SERIAL_MAX: usize = 1 << 15;
 const COMPARE_GROUP_MAX: usize = 24;
 /// In groups of at most this number of fingerprints, [`find_near`] compares all pairs.
 const WINDOW_GROUP_MAX: usize = LOOKAHEAD + 1;
-/// Number of leading prefix bits by which the first partition step divides a set into buckets. The step handles one
+/// Number of leading prefix bits that the first partition step uses to divide a set into buckets. The step handles one
 /// chunk of the set at a time. With 8 bits, each of the 256 buckets gets some hundred fingerprints of a chunk.
 const FIRST_DIGIT_BITS: u32 = 8;
-/// Maximum number of prefix bits by which a later partition step divides a bucket. It is greater than
+/// Maximum number of prefix bits that a later partition step uses to divide a bucket. It is greater than
 /// [`FIRST_DIGIT_BITS`], because the fingerprints of a bucket fit in the cache.
 const DIGIT_BITS: u32 = 11;
 /// Number of pairs that a thread collects before it calls the visitor.
 const PAIR_BATCH: usize = 4096;
-/// In a large set, the visitor is called after this number of fingerprints or groups, even if there are no new
-/// pairs, so that it can cancel the join.
+/// In a large set, the visitor is called after this number of fingerprints or groups, even without new pairs, so that
+/// it can cancel the join.
 const CANCEL_CHECK_INTERVAL: usize = 1 << 10;
 
 impl<'a, F: Fingerprint> JoinSet<'a, F> {
@@ -181,7 +181,7 @@ impl<F: Fingerprint, N: PairOutput<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sy
     /// Returns how many masks the join should move from the start of `set.uncounted_masks` into `set.bits`, to have
     /// the least estimated work (see [`JoinSet`]). With a moved mask, there are more bits to choose prefixes from, so
     /// groups are smaller. But `set.distance` grows by 1 for each moved mask, so more tables are needed. `differing` is
-    /// the mask of the bits in which the fingerprints of the set are not all equal.
+    /// the mask of the bits that are not equal in all fingerprints of the set.
     fn mask_count_for_least_work(&self, set: &JoinSet<F>, differing: F) -> usize {
         let mut bits = set.bits;
         let mut least = (f64::INFINITY, 0);
@@ -307,7 +307,7 @@ impl<F: Fingerprint, N: PairOutput<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sy
 
     /// Reports the near pairs between two groups: one fingerprint of each pair is in `one`, and the other is in
     /// `other`. The fingerprints of a group have the same prefix. `mask` is the mask of the prefix, and `errors` is
-    /// the mask of the bits in which the prefixes of the two groups differ.
+    /// the mask of the bits that differ between the prefixes of the two groups.
     fn join_two(
         &self,
         set: &JoinSet<F>,
@@ -397,7 +397,7 @@ impl<F: Fingerprint, N: PairOutput<F>, V: Fn(&[N::Pair]) -> ControlFlow<()> + Sy
     }
 
     /// Passes the buffered pairs to the visitor after the join of a bucket (a part of the set). If the set is large,
-    /// calls the visitor even if there are no pairs, so that it can cancel. `count` is the number of fingerprints in
+    /// calls the visitor even without pairs, so that it can cancel. `count` is the number of fingerprints in
     /// the whole set.
     fn report_bucket(&self, buffers: &mut JoinBuffers<F, N>, count: usize) {
         if count > SERIAL_MAX && buffers.pairs.is_empty() {

@@ -10,7 +10,7 @@
 //!
 //! The tables of a plan are joined one after the other, each on all cores. Fingerprints are partitioned by
 //! their prefix into groups. The members of a group are compared with one another. If the plan allows r flips in
-//! a prefix, the members are also compared with those of the groups whose prefixes differ in at most r bits. The
+//! a prefix, the members are also compared with the members of groups with a prefix within r bits. The
 //! first table that finds a pair reports it. So each pair is reported once, and no set of earlier pairs is
 //! needed.
 //!
@@ -20,10 +20,10 @@
 //! the first step. Fingerprints are neither permuted nor sorted. They are moved without their positions, which are
 //! looked up for the found pairs only.
 //!
-//! The best plan depends on the number of fingerprints, the number of bits in which any of them differ, and
-//! the distance. A large group is joined like any other set, by a plan for its own size and for the bits in
-//! which its members differ. So fingerprints that share many bits are not all compared with one another,
-//! unless all are near.
+//! The best plan depends on the number of fingerprints, the number of bits that are not equal in all of them,
+//! and the distance. A large group is joined like any other set, by a plan for its own size and its own
+//! differing bits. So fingerprints that share many bits are not all compared with one another, unless all are
+//! near.
 //!
 //! # Parts
 //!
@@ -179,7 +179,7 @@ pub fn bucket<F: Fingerprint>(fingerprint: F, buckets: usize) -> usize {
 /// Visits all pairs of fingerprints within `distance` bits, each once, in batches and in no particular order.
 ///
 /// Several threads of the current rayon pool call the visitor at the same time, at least every tenth of a
-/// second, with an empty batch if there are no new pairs. The visitor returns whether to continue.
+/// second; the batch is empty without new pairs. The visitor returns whether to continue.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -211,8 +211,8 @@ pub fn visit_pairs<F: Fingerprint>(
     visit(fingerprints, distance, None, visitor)
 }
 
-/// Like [`visit_pairs`], but does not visit all pairs inside dense groups. A dense group is a set of fingerprints in
-/// which a fingerprint is on average within the distance of many others.
+/// Like [`visit_pairs`], but does not visit all pairs inside dense groups. In a dense group, a fingerprint is on average
+/// within the distance of many others.
 ///
 /// When the join finds a dense group, it skips the group's remaining pairs, and passes all members to
 /// `dense_groups` instead. So two near fingerprints are visited as a pair, or are members of the same dense

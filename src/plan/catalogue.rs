@@ -52,20 +52,20 @@ const COVERS: [(u32, &[u64]); 8] = [
         ],
     ),
 ];
-/// Maximum distance, in bits, for which the covering designs of [`COVERS`] find all neighbours.
+/// Maximum distance of the covering designs of [`COVERS`], in bits: they find all neighbours within it.
 const COVER_DISTANCE: u32 = 3;
-/// Maximum distance, in bits, for which the `mixed` plans find all neighbours. Of three differing bits, at most
+/// Maximum distance of the `mixed` plans, in bits: they find all neighbours within it. Of three differing bits, at most
 /// one is in the first table's prefix, or at most one is outside it. In the first case, the first table finds the
 /// neighbour by a flip. In the second case, one of the other tables finds it.
 const MIXED_DISTANCE: u32 = 3;
-/// Numbers of tables for which [`names`] lists `mixed` plans. Other numbers of tables are valid too, but their names
-/// are not listed.
+/// Numbers of tables of the `mixed` plans that [`names`] lists. Plans with other numbers of tables are valid too, but
+/// not listed.
 const MIXED_TABLES: std::ops::RangeInclusive<usize> = 3..=4;
-/// Lengths of the first table's prefix, in bits, for which [`names`] lists `mixed` plans. Other lengths are valid
-/// too, but their names are not listed.
+/// Lengths of the first table's prefix, in bits, in the `mixed` plans that [`names`] lists. Plans with other lengths are
+/// valid too, but not listed.
 const MIXED_PREFIXES: [u32; 5] = [18, 20, 22, 24, 26];
-/// Maximum length, in bits, of a prefix in which probes flip bits, in `probe` and `mixed` plans. More bits than log2
-/// of the number of fingerprints have no benefit.
+/// Maximum length, in bits, of a prefix with flips, in `probe` and `mixed` plans. More bits than log2 of the number of
+/// fingerprints have no benefit.
 const MAX_PROBE_PREFIX: usize = 32;
 
 /// Returns the names of the plans whose tables find all fingerprints within a distance, smallest number of tables

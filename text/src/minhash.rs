@@ -16,8 +16,9 @@ pub(crate) const SIGNATURE_BITS: usize = 64 * BANDS;
 /// Number of rounds in the computation of a signature. In each round, a hash function assigns each member of the set to one of the
 /// 512 positions, where the member's hash may become the minimum.
 const ROUNDS: usize = 4;
-/// Only the positions of a signature to which no [round](ROUNDS) assigns a member need the minimum over all members. For sets of
-/// at most this size, it is nevertheless computed at every position. For larger sets, it is faster to find these positions first.
+/// The minimum over all members is needed only at empty positions of a signature: no [round](ROUNDS) assigns a member to them. For
+/// sets of at most this size, it is nevertheless computed at every position. For larger sets, it is faster to find the empty
+/// positions first.
 const ALL_POSITIONS_MAX_WORDS: usize = 64;
 
 /// Returns the MinHash signature of a set of 64-bit hashes, in bands of 64 bits. The signature has one bit for the minimum hash at
@@ -124,7 +125,7 @@ impl Kernel for SignatureKernel<'_> {
 const NO_WORD: u64 = u64::MAX;
 
 /// Runs the [rounds](ROUNDS), which assign words (hashes of members) to positions. Returns a number for each position, and the
-/// count of empty positions, to which no round assigns a word.
+/// count of empty positions. No round assigns a word to an empty position.
 ///
 /// The high 32 bits of a position's number are the first round that assigns a word to the position. The low 32 bits are the
 /// minimum hash at the position in this round. The number of an empty position is [`NO_WORD`]. The empty positions are counted
@@ -151,8 +152,8 @@ fn round_minima(words: &[u64]) -> ([u64; SIGNATURE_BITS], usize) {
     (first, empty)
 }
 
-/// Fills the empty positions of `minima`, to which no round assigns a word, with their minimum hashes over all words. `first` is
-/// the array that [`round_minima`] returns.
+/// Fills the positions of `minima` that no round assigns a word to with their minimum hashes over all words. `first` is the array
+/// that [`round_minima`] returns.
 #[inline(always)]
 fn fill_empty_positions(words: &[u64], first: &[u64; SIGNATURE_BITS], minima: &mut [u32; SIGNATURE_BITS]) {
     let (mut positions, mut count) = ([0_u16; SIGNATURE_BITS], 0);

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Largest distance k that is evaluated, in bits.
 pub const MAX_K: u32 = 16;
-/// Smallest F1 (harmonic mean of recall and precision) with which a distance is recommended.
+/// Smallest F1 (harmonic mean of recall and precision) of a recommended distance.
 pub const MIN_RECOMMENDED_F1: f64 = 0.8;
 
 /// Numerator of the rule of three: if an event is not seen in n independent trials, its probability is at most 3 / n with 95%
@@ -61,7 +61,7 @@ pub(crate) struct ProfileDistances {
     pub(crate) alike: DistanceHistogram,
     /// Number of texts without features, which therefore have no fingerprint.
     pub(crate) empty: u64,
-    /// Number of labelled pairs in which a text has no features, and so no fingerprint. No other field counts such pairs.
+    /// Number of labelled pairs with a text that has no features, and so no fingerprint. No other field counts such pairs.
     pub(crate) excluded: u64,
 }
 
@@ -119,7 +119,7 @@ pub struct ProfileCurve {
     /// the texts of a sample are compared.
     #[serde(rename = "looked_at")]
     pub verified: u64,
-    /// Number of labelled pairs in which a text has no features, and so no fingerprint. The other counts exclude such pairs.
+    /// Number of labelled pairs with a text that has no features, and so no fingerprint. The other counts exclude such pairs.
     pub excluded: u64,
     /// Number of texts without features, which therefore have no fingerprint.
     pub empty: u64,
@@ -182,7 +182,7 @@ impl ProfileCurve {
         Some(self.best()).filter(|point| point.f1 >= MIN_RECOMMENDED_F1 && !self.too_few_random)
     }
 
-    /// Size of the largest corpus for which there are enough random pairs, in documents. See [`ProfileCurve::too_few_random`].
+    /// Size, in documents, of the largest corpus that the random pairs suffice for. See [`ProfileCurve::too_few_random`].
     pub fn max_documents(&self) -> u64 {
         (self.random as f64 / RULE_OF_THREE) as u64 + 1
     }
@@ -211,8 +211,7 @@ impl ProfileDistances {
         (self.random.all > 0).then(|| count / self.random.all as f64)
     }
 
-    /// Returns recall, precision and F1 of distance k. Scales the random pairs so that there are `weight` of them for each
-    /// labelled pair.
+    /// Returns recall, precision and F1 of distance k. Scales the random pairs to `weight` for each labelled pair.
     ///
     /// Let p be the number of positive pairs, t the number of positive pairs within k, and f the number of false pairs within
     /// k: labelled negatives, and random pairs that are not alike. Recall is t / p, precision is t / (t + f), and F1 is
@@ -226,7 +225,7 @@ impl ProfileDistances {
     }
 
     /// Predicts the number of false pairs within k in a corpus of `documents` documents, from the share of false pairs among
-    /// the random pairs. `None` if there are no random pairs.
+    /// the random pairs. `None` without random pairs.
     fn false_pairs(&self, k: u32, documents: u64) -> Option<FalsePairs> {
         let pairs = documents as f64 * (documents as f64 - 1.0) / 2.0;
         let share = self.false_share(k)?;

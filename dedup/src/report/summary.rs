@@ -36,9 +36,9 @@ pub struct Summary {
     /// stores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored: Option<usize>,
-    /// Number of documents, among those in [`stored`](Self::stored), for which the similarity to the representative is
-    /// only an estimate, because its store keeps no texts. `None` if documents are compared by distance, or if there
-    /// are no reference stores.
+    /// Number of documents counted in [`stored`](Self::stored) with an estimated similarity to the representative. The
+    /// similarity is estimated if the store keeps no texts. `None` if documents are compared by distance, or without
+    /// reference stores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated: Option<u64>,
     /// Largest standard error of the estimated similarities, which [`estimated`](Self::estimated) counts.
@@ -55,13 +55,13 @@ pub struct Summary {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "compared")]
     pub verified: Option<u64>,
-    /// Number of pairs, among those in [`verified`](Self::verified), whose similarity was below the threshold.
+    /// Number of pairs counted in [`verified`](Self::verified) with a similarity below the threshold.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "unlike")]
     pub rejected: Option<u64>,
     /// Result of a check whether duplicates are similar only because of boilerplate (text that nearly all
-    /// documents contain). `None` if documents are compared by distance, or if there are fewer than 20 documents or
-    /// fewer than 5 duplicates.
+    /// documents contain). `None` if documents are compared by distance, and for fewer than 20 documents or 5
+    /// duplicates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boilerplate: Option<Boilerplate>,
     /// Number of documents whose id is also the id of another document.
@@ -276,8 +276,8 @@ fn largest_clusters(results: &RunResults, is_by_distance: bool) -> Result<Vec<Cl
     Ok(largest.collect())
 }
 
-/// Maximum number of distinct fingerprints of a cluster for which all pairs are compared, to find the largest
-/// distance. Comparing all pairs of so many fingerprints takes some tenths of a second.
+/// Largest cluster, in distinct fingerprints, whose pairs are all compared to find the largest distance. Comparing all
+/// pairs of so many fingerprints takes some tenths of a second.
 const MAX_COMPARED_FINGERPRINTS: usize = 1 << 15;
 
 /// Collects the similarities and fingerprints of the documents of a cluster, to measure how far apart they are.
@@ -291,8 +291,7 @@ struct ClusterSpread {
 }
 
 impl ClusterSpread {
-    /// Returns the largest distance of two fingerprints; `None` if there are too many fingerprints to compare
-    /// all pairs.
+    /// Returns the largest distance of two fingerprints; `None` for too many fingerprints to compare all pairs.
     fn farthest(&self) -> Option<u32> {
         if self.distinct.len() > MAX_COMPARED_FINGERPRINTS {
             return None;

@@ -55,8 +55,8 @@ impl OpenedInput {
 }
 
 impl ReadOnceInputs {
-    /// Creates a value in which the path `name` denotes an iterator of documents, not a file. Error messages call the
-    /// iterator by this name.
+    /// Creates a value with an iterator of documents as an input. The path `name` denotes the iterator, not a file, also
+    /// in error messages.
     pub fn with_document_stream(name: &str) -> ReadOnceInputs {
         ReadOnceInputs { stream_name: Some(PathBuf::from(name)), ..ReadOnceInputs::default() }
     }
@@ -69,8 +69,8 @@ impl ReadOnceInputs {
         self.spooled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Removes and returns the open input, if its first bytes were already read. Otherwise opens its temporary copy,
-    /// if there is one; otherwise opens the path itself, or standard input.
+    /// Removes and returns the open input, if its first bytes were already read. Otherwise opens its temporary copy. If
+    /// it has none, opens the path itself, or standard input.
     fn take(&self, path: &Path) -> Result<OpenedInput> {
         if let Some(opened) = self.opened().remove(path) {
             return Ok(opened);
@@ -88,14 +88,14 @@ impl ReadOnceInputs {
         Ok(OpenedInput { head: Vec::new(), rest })
     }
 
-    /// Whether `path` is the name that was given to [`with_document_stream`](Self::with_document_stream). It is not a
-    /// path on disk, but stands for documents from an iterator.
+    /// Whether `path` is the name that was given to [`with_document_stream`](Self::with_document_stream). This name is
+    /// no path on disk: it denotes documents from an iterator.
     pub fn is_stream(&self, path: &Path) -> bool {
         self.stream_name.as_deref() == Some(path)
     }
 
-    /// Whether an input can be read only once: documents from an iterator, or a path for which [`is_read_once`]
-    /// returns true.
+    /// Whether an input can be read only once. True for documents from an iterator, and if [`is_read_once`] returns true
+    /// for the path.
     ///
     /// # Errors
     /// See [`cannot_open`].

@@ -111,7 +111,7 @@ impl DocumentComparer {
     }
 
     /// Trains a compression dictionary on `texts`, for example the texts that are about to be added, and stores the dictionary.
-    /// Does nothing if the store already has a dictionary or keeps no texts, or if there are fewer than
+    /// Does nothing if the store already has a dictionary or keeps no texts, and for fewer than
     /// [`DICTIONARY_SAMPLES`](Self::DICTIONARY_SAMPLES) `texts`.
     ///
     /// # Errors
@@ -127,7 +127,7 @@ impl DocumentComparer {
         Ok(())
     }
 
-    /// Returns the text of the document with this id; `None` if there is no such document or the store keeps no texts.
+    /// Returns the text of the document with this id; `None` if the store has no such document or keeps no texts.
     ///
     /// # Errors
     /// Errors of reading the store; [`Error::Refused`] if the document's note (signature and compressed text) is damaged.
@@ -236,7 +236,7 @@ impl DocumentComparer {
     }
 
     /// Returns the documents that [`DocumentComparer::find_similar`] returns, and a flag. If the flag is `false`, the text counts
-    /// as new even if there are similar documents: see [`DocumentComparer::find_earlier`].
+    /// as new even if similar documents exist: see [`DocumentComparer::find_earlier`].
     fn compare<F: Fingerprint>(
         &self,
         store: &Snapshot<F>,
@@ -281,7 +281,7 @@ impl DocumentComparer {
 }
 
 impl SimilarSettings {
-    /// Returns the signature of the document with this id; `None` if there is no such document.
+    /// Returns the signature of the document with this id; `None` if the store has no such document.
     ///
     /// # Errors
     /// Errors of reading the store; [`Error::Refused`] if the signature is damaged.
