@@ -42,9 +42,9 @@ pub enum Diagnostic<'a> {
     ReplacedCharacters(u64),
     /// Number of documents that share their id with another document.
     DuplicateIds(u64),
-    /// Warning for which there is no other variant.
+    /// Warning without a variant of its own.
     Warning(&'a str),
-    /// Information for which there is no other variant.
+    /// Information without a variant of its own.
     Info(&'a str),
 }
 

@@ -1,4 +1,4 @@
-//! Names and notes of documents, in the order in which operations set them.
+//! Names and notes of documents, in the order of the operations that set them.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};

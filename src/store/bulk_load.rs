@@ -49,8 +49,8 @@ impl<'a, F: Fingerprint> BulkLoad<'a, F> {
         self.builder.insert(fingerprint, id)
     }
 
-    /// Like [`BulkLoad::insert`], for a document with a name of up to 64 KiB. Each id must be larger than that of the
-    /// previous named document.
+    /// Like [`BulkLoad::insert`], for a document with a name of up to 64 KiB. The ids of named documents must ascend from
+    /// call to call.
     ///
     /// # Errors
     /// Errors of [`Builder::insert_named`](crate::Builder::insert_named).
@@ -59,9 +59,8 @@ impl<'a, F: Fingerprint> BulkLoad<'a, F> {
         self.insert(fingerprint, id)
     }
 
-    /// Stores a note with a document, like [`Transaction::set_note`](crate::Transaction::set_note). Each id must be larger
-    /// than that of the previous note. If no fingerprint is inserted, [`BulkLoad::finish`] stores nothing, not even the
-    /// notes.
+    /// Stores a note with a document, like [`Transaction::set_note`](crate::Transaction::set_note). The ids must ascend
+    /// from call to call. If no fingerprint is inserted, [`BulkLoad::finish`] stores nothing, not even the notes.
     ///
     /// # Errors
     /// Errors of [`Builder::set_note`](crate::Builder::set_note).

@@ -156,7 +156,7 @@ impl LogChain {
 }
 
 /// Checks that the header of the log `number` records the file number and the length of the previous log correctly.
-/// `recorded` is what the header says. `last` is what was found in the previous log itself.
+/// `recorded` has the values in this header, `last` the actual values of the previous log.
 fn check_previous(path: &Path, last: PreviousLog, number: u64, recorded: Option<PreviousLog>) -> Result<()> {
     match recorded {
         Some(recorded) if recorded == last => Ok(()),

@@ -27,8 +27,8 @@ pub(super) struct View<F> {
     pub(super) logs: Vec<LogInfo>,
     /// Memtables that are not flushed yet, oldest first. Only the last one takes writes.
     pub(super) memtables: Vec<MemtableRef<F>>,
-    /// Memtables together with the read positions in the logs, from which a refresh continues. Empty in a store that this
-    /// process has open for writing.
+    /// Memtables together with the read positions in their logs. A refresh continues from these positions. Empty in a
+    /// store that this process has open for writing.
     pub(super) log_tails: Vec<Arc<LogTail<F>>>,
 }
 
@@ -40,8 +40,8 @@ pub(super) struct MemtableRef<F> {
     pub(super) log_numbers: Vec<u64>,
     /// Sequence number of the first record in the oldest log of the memtable.
     pub(super) first_sequence: u64,
-    /// Maximum version of the memtable (count of its operations) that snapshots of this view may see; `u64::MAX` if there
-    /// is no limit. A reader needs the limit, because later refreshes read more records into the same memtable.
+    /// Maximum version of the memtable (count of its operations) that snapshots of this view may see; `u64::MAX` without a
+    /// limit. A reader needs the limit, because later refreshes read more records into the same memtable.
     pub(super) max_version: u64,
 }
 

@@ -31,14 +31,14 @@ fn table(files: &mut StoreFiles, change: impl FnOnce(&mut ForgedTable)) {
     update_manifest(files);
 }
 
-/// Returns a copy of the store `base`, in which `change` has changed the only table. All checksums are valid.
+/// Returns a copy of the store `base`, after `change` has changed its only table. All checksums are valid.
 fn changed(base: &StoreFiles, change: impl FnOnce(&mut ForgedTable)) -> StoreFiles {
     let mut files = base.clone();
     table(&mut files, change);
     files
 }
 
-/// Returns a copy of the store `base`, in which `change` has changed the footer of the only table. The checksums of the
+/// Returns a copy of the store `base`, after `change` has changed the footer of its only table. The checksums of the
 /// footer and of the manifest are recomputed.
 fn with_footer(base: &StoreFiles, change: impl FnOnce(&mut [u8])) -> StoreFiles {
     let mut files = base.clone();

@@ -7,7 +7,7 @@ use crate::random::random;
 /// Maximum number of fingerprints in a slice, one of the equal parts of the range of all 64-bit values.
 const SLICE_FINGERPRINTS: u64 = 1 << 16;
 /// Number of slices (equal parts of the range of all 64-bit values) in a batch. While the fingerprints of one batch are written,
-/// those of the next are generated.
+/// the fingerprints of the next batch are generated.
 const BATCH_SLICES: u64 = 32;
 
 /// Distinct random 64-bit fingerprints. The same seed gives the same fingerprints.

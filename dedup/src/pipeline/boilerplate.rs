@@ -67,8 +67,8 @@ fn spread(count: usize) -> impl Iterator<Item = usize> {
 }
 
 /// Examines how many duplicates in `assignments` are similar to their representatives only because of boilerplate.
-/// Features that at least nine of ten documents in `sample` have are boilerplate. Returns `None` if `sample` or
-/// `assignments` is too small, or if there is no boilerplate.
+/// A feature is boilerplate if at least nine of ten documents in `sample` have it. Returns `None` if `sample` or
+/// `assignments` is too small, or without boilerplate.
 pub(crate) fn boilerplate(
     sample: &[u32],
     assignments: &Rows<AssignmentRow>,

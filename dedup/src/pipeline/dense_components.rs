@@ -14,7 +14,7 @@ use crate::pipeline::prefix_filter::{Posting, PrefixIndex, SearchBuffer, Similar
 use crate::rows::{PairScore, score_from_similarity};
 use simstore_corpus::Stage;
 
-/// Number of documents for which similar documents are searched at the same time, on all cores.
+/// Number of members whose similar documents are searched at the same time, on all cores.
 const MEMBER_BATCH: usize = 64;
 /// Least length of a posting list that has an entry in [`ConnectedIndex::connected_prefixes`].
 const MIN_TRACKED_LIST: usize = 64;
@@ -116,7 +116,7 @@ impl<'a> ConnectedIndex<'a> {
 /// members of that component.
 struct UnconnectedVisitor<'a> {
     connected: &'a ConnectedIndex<'a>,
-    /// Root nodes of the components in which a similar member was found.
+    /// Root nodes of the components with a similar member.
     roots: Vec<u32>,
     /// Similar member that was found in each component of `roots`, as the position of the member in the index.
     similar: Vec<u32>,

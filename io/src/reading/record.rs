@@ -32,7 +32,7 @@ pub struct Record {
     content: RecordContent,
 }
 
-/// Content of a record, with what is needed to parse it.
+/// Content of a record, with the data needed to parse it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum RecordContent {
     Jsonl {
