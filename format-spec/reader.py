@@ -25,8 +25,10 @@ import struct
 import sys
 import zlib
 
-VERSION, WITH_NOTES, WITH_ALL_DIFFERENCES = 3, 4, 5
-CODECS = ["first-difference", "gap", "elias-fano", "all-differences"]
+VERSION, WITH_NOTES, WITH_ALL_DIFFERENCES, WITH_PREFIX_LINES = 3, 4, 5, 6
+CODECS = ["first-difference", "gap", "elias-fano", "all-differences", "prefix-lines"]
+# Versions of tables and manifests by codec; other codecs have version 3.
+CODEC_VERSIONS = {"all-differences": WITH_ALL_DIFFERENCES, "prefix-lines": WITH_PREFIX_LINES}
 MAX_CODE_LENGTH = 12
 # A plan is rejected if the check of its completeness visits more patterns.
 MAX_PATTERNS = 1000000
@@ -133,42 +135,143 @@ def position_length(h):
     return (h - 1).bit_length() if h > 1 else 0
 
 
+# Prefix lines: prefix-lines.md
+
+
+class LineShape:
+    """How arithmetic leads from a key of `key_bits` bits to its line."""
+
+    def __init__(self, key_bits, low_bits, lines):
+        self.key_bits, self.low_bits, self.lines = key_bits, low_bits, lines
+        self.buckets = 1 << key_bits - low_bits
+        self.slots = -(-self.buckets // lines)
+
+    def first_bucket(self, line):
+        return -(-line * self.buckets // self.lines)
+
+    def slot(self, bucket):
+        return bucket * self.lines % self.buckets * self.slots // self.buckets
+
+
+class PrefixLines:
+    """The keys of all lines of a table, in order."""
+
+    def __init__(self, table, data, main, lines, key_bits):
+        self.check, self.main = table.check, main
+        self.lines = [data[i * 64 : i * 64 + 64] for i in range(lines)]
+        crcs = data[lines * 64 :]
+        for page in range(len(crcs) // 4):
+            found = zlib.crc32(data[page * 4096 : min(page * 4096 + 4096, lines * 64)], zlib.crc32(struct.pack("<Q", page)))
+            self.check(u32(crcs, page * 4) == found, "checksum of page %d of the prefix lines is %08x" % (page, found))
+        self.keys = []
+        self.next = main
+        shape = LineShape(key_bits, 8, main)
+        self.check(shape.lines <= shape.buckets and shape.slots <= 32, "%d prefix lines" % main)
+        self.read_group(shape, 0, 0)
+        self.check(self.next == lines, "%d prefix lines, %d of them are used" % (lines, self.next))
+        self.check(self.keys == sorted(self.keys), "the keys of the prefix lines are not ascending")
+
+    def read_group(self, shape, first_line, base):
+        for line in range(shape.lines):
+            self.read_line(shape, line, self.lines[first_line + line], base, first_line + line)
+
+    def read_line(self, shape, line, data, base, number):
+        counts, kind = u64(data, 0), data[0]
+        rank = int.from_bytes(data[8:13], "little")
+        self.check(rank == len(self.keys), "prefix line %d: rank %d" % (number, rank))
+        buckets = range(shape.first_bucket(line), shape.first_bucket(line + 1))
+        first = base + (buckets[0] << shape.low_bits)
+        last = base + (buckets[-1] + 1 << shape.low_bits) - 1
+        if kind % 2 == 0:
+            bits = format(counts, "b")[::-1] if counts else "0"
+            self.check(bits.count("1") <= 51 and bits.count("0") <= shape.slots, "prefix line %d: counts" % number)
+            # The first 0 is before slot 0.
+            slots = [len(ones) for ones in bits.split("0")][1:]
+            bucket_of = {shape.slot(bucket): bucket for bucket in buckets}
+            keys = []
+            for slot, count in enumerate(slots):
+                low = data[13 + len(keys) : 13 + len(keys) + count]
+                self.check(not count or slot in bucket_of, "prefix line %d: keys in slot %d" % (number, slot))
+                self.check(all(byte < 1 << shape.low_bits for byte in low), "prefix line %d: low bytes" % number)
+                keys += [base + (bucket_of[slot] << shape.low_bits) + byte for byte in low]
+            self.check(not any(data[13 + len(keys) :]), "prefix line %d: bytes behind the last key" % number)
+            self.keys += keys
+        elif kind == 3:
+            key, count = u64(data, 16), u64(data, 24)
+            self.check(first + key <= last and count > 0, "prefix line %d: key %d of a run" % (number, key))
+            self.check(count < 1 << 32, "prefix line %d: %d keys" % (number, count))
+            self.check(not any(data[1:8] + data[13:16] + data[32:]), "prefix line %d: reserved bytes" % number)
+            self.keys += [first + key] * count
+        else:
+            self.check(kind == 1, "prefix line %d: kind %d" % (number, kind))
+            low_bits, lines, first_line = data[1], u32(data, 4), u64(data, 16)
+            key_bits = (len(buckets) - 1).bit_length() + shape.low_bits
+            sound = low_bits <= min(8, key_bits) and 2 <= lines <= 1 << key_bits - low_bits
+            self.check(sound, "prefix line %d: divided into %d lines of %d low bits" % (number, lines, low_bits))
+            divided = LineShape(key_bits, low_bits, lines)
+            sound = divided.slots <= 32 and self.main <= first_line and first_line + lines <= len(self.lines)
+            self.check(sound, "prefix line %d: divided into %d lines from %d on" % (number, lines, first_line))
+            self.check(first_line == self.next, "prefix line %d: line %d is next" % (number, self.next))
+            self.check(not any(data[2:4] + data[13:16] + data[24:]), "prefix line %d: reserved bytes" % number)
+            self.next += lines
+            self.read_group(divided, first_line, first)
+
+
 class Table(File):
     def __init__(self, path):
-        File.__init__(self, path, b"simtable", 40, (VERSION, WITH_ALL_DIFFERENCES))
+        File.__init__(self, path, b"simtable", 40, (VERSION, WITH_ALL_DIFFERENCES, WITH_PREFIX_LINES))
         data, foot, check = self.data, self.footer, self.check
         blocks, blocks_len, header_crc, blocks_crc, index_crc, footer_crc = struct.unpack_from(
             "<QQIIII", data, foot
         )
-        self.check_crc(footer_crc, data[foot : foot + 28], "footer")
+        has_lines = self.version == WITH_PREFIX_LINES
+        end = foot - 12 if has_lines else foot
+        check(end >= 36, "no room for a header")
+        self.check_crc(footer_crc, data[end : foot + 28], "footer")
         self.footer_crc = footer_crc
 
-        check(foot >= 36, "no room for a header")
         self.bits, codec, self.prefix_bits, self.flips = data[12:16]
         self.block_size, self.span, reserved = u32(data, 16), u16(data, 20), u16(data, 22)
         blocks_offset, self.fingerprints = u32(data, 24), u64(data, 28)
         check(self.bits in (64, 128), "fingerprints of %d bits" % self.bits)
-        check(codec < 4, "codec number %d" % codec)
+        check(codec < len(CODECS), "codec number %d" % codec)
         self.codec = CODECS[codec]
-        sound = self.version == (WITH_ALL_DIFFERENCES if self.codec == "all-differences" else VERSION)
+        sound = self.version == CODEC_VERSIONS.get(self.codec, VERSION)
         check(sound, "version %d is not that of %s" % (self.version, self.codec))
         check(self.prefix_bits <= self.bits, "%d prefix bits" % self.prefix_bits)
         check(self.flips <= self.bits // 4, "%d flips" % self.flips)
         check(self.block_size in [1 << i for i in range(8, 17)], "block size %d" % self.block_size)
-        spans = (0, 0) if self.codec == "elias-fano" else (1, 256)
+        spans = (0, 0) if self.codec in ("elias-fano", "prefix-lines") else (1, 256)
         check(spans[0] <= self.span <= spans[1], "span %d" % self.span)
         check(reserved == 0, "reserved bytes 22 and 23 are not zero")
         check(256 <= blocks_offset <= 4096, "blocks offset %d" % blocks_offset)
         self.bytes = self.bits // 8
         index = blocks_offset + blocks_len
-        check(index + blocks * self.bytes == foot, "the parts do not fill the file")
+        index_end = index + blocks * self.bytes
+        permutation_end = 36 + self.bits
+        main = dividing = pages = 0
+        lines_start = index_end
+        if has_lines:
+            check(permutation_end + 16 <= blocks_offset, "blocks offset %d" % blocks_offset)
+            main, key_bits, dividing = u64(data, permutation_end), data[permutation_end + 8], u64(data, end)
+            self.check_zero(permutation_end + 9, permutation_end + 16, "header")
+            check(8 <= key_bits <= min(40, self.bits - 8), "%d key bits" % key_bits)
+            check((main > 0) == (self.fingerprints > 0), "%d prefix lines" % main)
+            check(main <= 1 << key_bits - 8 and (self.fingerprints or key_bits == 8), "%d key bits" % key_bits)
+            alignment = 4096 if blocks_offset == 4096 else 64
+            lines_start = -(-index_end // alignment) * alignment
+            pages = -(-(main + dividing) // 64)
+        lines_end = lines_start + (main + dividing) * 64
+        check(lines_end + pages * 4 == end, "the parts do not fill the file")
+        self.check_zero(index_end, lines_start, "padding before the prefix lines")
         check(blocks == -(-blocks_len // self.block_size), "%d blocks" % blocks)
         check(blocks <= self.fingerprints <= blocks * 65535, "%d fingerprints" % self.fingerprints)
         self.check_crc(header_crc, data[:blocks_offset], "header")
-        self.check_crc(index_crc, data[index:foot], "block index")
+        self.check_crc(index_crc, data[index:index_end], "block index")
+        if has_lines:
+            self.check_crc(u32(data, end + 8), data[lines_end:end], "checksums of the prefix lines")
 
-        permutation_end = 36 + self.bits
-        lengths_end = permutation_end + self.bits // 2 * (13 if self.codec == "all-differences" else 1)
+        lengths_end = permutation_end + self.bits // 2 * {"all-differences": 13, "prefix-lines": 0}.get(self.codec, 1)
         check(lengths_end <= blocks_offset, "blocks offset %d" % blocks_offset)
         self.permutation = list(data[36:permutation_end])
         check(sorted(self.permutation) == list(range(self.bits)), "the permutation does not name each bit once")
@@ -176,10 +279,16 @@ class Table(File):
         self.lengths = [length for pair in pairs for length in (pair & 15, pair >> 4)]
         check(is_code(self.lengths), "the code lengths make no complete code")
         check(self.span > 0 or not any(self.lengths), "elias-fano has no code")
-        self.check_zero(lengths_end, blocks_offset, "header")
+        self.check_zero(lengths_end + (16 if has_lines else 0), blocks_offset, "header")
         self.words = code_words(self.lengths)
 
-        at = range(index, foot, self.bytes)
+        if has_lines:
+            self.suffix_bits = self.bits - key_bits
+            room = (self.block_size * 8 - 64 - self.bits) // self.suffix_bits
+            self.block_fingerprints = min(room, 65535)
+            self.keys = PrefixLines(self, data[lines_start:end], main, main + dividing, key_bits).keys if main else []
+            check(len(self.keys) == self.fingerprints, "%d keys in the prefix lines" % len(self.keys))
+        at = range(index, index_end, self.bytes)
         self.index = [int.from_bytes(data[i : i + self.bytes], "little") for i in at]
         check(ascending(self.index), "the block index is not ascending")
         self.blocks = []
@@ -206,12 +315,27 @@ class Table(File):
         # Each fingerprint after the first is coded in at least 1 bit.
         self.check(count <= 8 * len(block), "block %d: %d fingerprints" % (number, count))
         bits = Bits(block)
-        if self.codec == "elias-fano":
+        if self.codec == "prefix-lines":
+            values = self.decode_suffixes(bits, count, width, first)
+        elif self.codec == "elias-fano":
             values = self.decode_elias_fano(bits, count, width, first)
         else:
             values = self.decode_spans(bits, count, width, first)
         self.check(ascending(values), "block %d: the fingerprints are not ascending" % number)
         self.check(values[-1] < 1 << self.bits, "block %d: a fingerprint is too large" % number)
+        return values
+
+    def decode_suffixes(self, bits, count, width, first):
+        number, start = self.number, 64 + self.bits
+        self.check(width == self.suffix_bits, "block %d: width %d" % (number, width))
+        sound = count <= self.block_fingerprints and start + count * width <= bits.len
+        self.check(sound, "block %d: %d fingerprints" % (number, count))
+        rank = number * self.block_fingerprints
+        keys = self.keys[rank : rank + count]
+        self.check(len(keys) == count, "block %d: %d keys" % (number, len(keys)))
+        values = [key << width | bits.read(start + i * width, width) for i, key in enumerate(keys)]
+        self.check(values[0] == first, "block %d: the first fingerprint is another" % number)
+        self.check(bits.read(start + count * width, bits.len) == 0, "block %d: padding" % number)
         return values
 
     def decode_elias_fano(self, bits, count, width, first):
@@ -469,14 +593,15 @@ class Notes(ById):
 
 class Manifest(File):
     def __init__(self, path):
-        File.__init__(self, path, b"simstore", 12, (VERSION, WITH_NOTES, WITH_ALL_DIFFERENCES))
+        versions = (VERSION, WITH_NOTES, WITH_ALL_DIFFERENCES, WITH_PREFIX_LINES)
+        File.__init__(self, path, b"simstore", 12, versions)
         data = self.data
         self.check_crc(u32(data, self.footer), data[: self.footer], "manifest")
         self.at = 12
         self.bits, self.distance, codec, flags = self.take("<BBBB")
         self.check(self.bits in (64, 128), "fingerprints of %d bits" % self.bits)
         self.check(self.distance <= self.bits // 4, "distance %d" % self.distance)
-        known = [3] if self.version == WITH_ALL_DIFFERENCES else [0, 1, 2]
+        known = {WITH_ALL_DIFFERENCES: [3], WITH_PREFIX_LINES: [4]}.get(self.version, [0, 1, 2])
         self.check(codec in known, "codec number %d" % codec)
         self.check(flags < 4, "flags %d" % flags)
         self.codec, self.has_ids, self.has_highest = CODECS[codec], flags & 1 > 0, flags & 2 > 0
@@ -496,7 +621,7 @@ class Manifest(File):
         numbers = [segment["number"] for segment in self.segments]
         self.check(len(set(numbers)) == len(numbers), "two segments have one number")
         notes = WITH_NOTES if any(segment["notes"] for segment in self.segments) else VERSION
-        version = WITH_ALL_DIFFERENCES if self.codec == "all-differences" else notes
+        version = CODEC_VERSIONS.get(self.codec, notes)
         self.check(self.version == version, "format version %d, and its contents have %d" % (self.version, version))
 
     def take(self, layout):

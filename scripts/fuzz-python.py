@@ -68,7 +68,7 @@ JUNK_VALUES = [
 STRING_VALUES = {
     "keep": ["first", "longest", "smallest-id", "newest:x", "largest:", "smallest:text", "none", "best", ""],
     "cluster_by": ["stars", "components", "chains"],
-    "codec": ["gap", "elias-fano", "first-difference", "all-differences", "zip"],
+    "codec": ["gap", "elias-fano", "first-difference", "all-differences", "prefix-lines", "zip"],
     "plan": ["auto", "scan", "exact", "", "blocks-4"],
     "durability": ["os", "group", "sync", "none"],
     "format": ["jsonl", "csv", "text", "parquet", "warc", "archive", "x"],

@@ -344,6 +344,15 @@ pub enum Damage {
         /// The checksum computed from the bytes.
         found: u32,
     },
+    /// The checksum of a page of prefix lines does not match its bytes.
+    LinePage {
+        /// Offset of the page in the file, in bytes.
+        offset: u64,
+        /// The checksum stored in the file.
+        expected: u32,
+        /// The checksum computed from the bytes.
+        found: u32,
+    },
     /// A field holds a value that the format does not allow.
     Field {
         /// Name of the invalid field in the format specification.
@@ -396,6 +405,12 @@ impl fmt::Display for Damage {
             ),
             Damage::Checksum { part, expected, found } => {
                 write!(f, "checksum of the {part} is {found:08x}, expected {expected:08x}")
+            }
+            Damage::LinePage { offset, expected, found } => {
+                write!(
+                    f,
+                    "checksum of the prefix lines from byte {offset} on is {found:08x}, expected {expected:08x}"
+                )
             }
             Damage::Field { name, found, expected } => {
                 write!(f, "field `{name}` is {found}, expected {expected}")

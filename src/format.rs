@@ -14,12 +14,14 @@ pub(crate) const VERSION: u32 = 3;
 pub(crate) const VERSION_WITH_NOTES: u32 = 4;
 /// Format version of tables with the codec `all-differences`, and of manifests of stores with this codec.
 pub(crate) const VERSION_WITH_ALL_DIFFERENCES: u32 = 5;
+/// Format version of tables with the codec `prefix-lines`, and of manifests of stores with this codec.
+pub(crate) const VERSION_WITH_PREFIX_LINES: u32 = 6;
 /// Versions of manifests that this crate reads.
-pub(crate) const MANIFEST_VERSIONS: RangeInclusive<u32> = VERSION..=VERSION_WITH_ALL_DIFFERENCES;
+pub(crate) const MANIFEST_VERSIONS: RangeInclusive<u32> = VERSION..=VERSION_WITH_PREFIX_LINES;
 /// Versions of logs that this crate reads.
 pub(crate) const LOG_VERSIONS: RangeInclusive<u32> = VERSION..=VERSION_WITH_NOTES;
 /// Versions of tables that this crate reads. No table has version 4.
-pub(crate) const TABLE_VERSIONS: RangeInclusive<u32> = VERSION..=VERSION_WITH_ALL_DIFFERENCES;
+pub(crate) const TABLE_VERSIONS: RangeInclusive<u32> = VERSION..=VERSION_WITH_PREFIX_LINES;
 
 /// First and last bytes of a table file.
 pub(crate) const TABLE_MAGIC: [u8; 8] = *b"simtable";
@@ -63,6 +65,9 @@ pub(crate) const PAGE_BYTES: u32 = 4096;
 /// Minimum offset of the first block of a table, in bytes.
 pub(crate) const MIN_BLOCKS_OFFSET: u32 = 256;
 
+/// Minimum number of bits of a prefix in the prefix lines of a table. A table without fingerprints has this number.
+pub(crate) const MIN_KEY_BITS: u32 = 8;
+
 /// Offsets of the fields in the header of a table file (`format-spec/table.md`, "Header").
 pub(crate) mod table_header {
     pub(crate) const VERSION: usize = 8;
@@ -83,6 +88,15 @@ pub(crate) mod table_header {
         let start = PERMUTATION + bits as usize;
         (start, start + symbols / 2)
     }
+
+    /// Offset of the field "lines" from the end of the code lengths. Only tables with prefix lines have it, and the next two.
+    pub(crate) const LINES: usize = 0;
+    /// Offset of the field "key bits" from the end of the code lengths.
+    pub(crate) const KEY_BITS: usize = 8;
+    /// Offset of the reserved bytes after "key bits" from the end of the code lengths.
+    pub(crate) const RESERVED_AFTER_KEY_BITS: usize = 9;
+    /// Length of the fields about prefix lines.
+    pub(crate) const LINE_FIELDS_LEN: usize = 16;
 }
 
 /// Offsets of the fields in the footer of a table file (`format-spec/table.md`, "Footer").
@@ -95,6 +109,13 @@ pub(crate) mod table_footer {
     pub(crate) const FOOTER_CRC: usize = 28;
     pub(crate) const MAGIC: usize = 32;
     pub(crate) const LEN: usize = 40;
+}
+
+/// Offsets of the fields that come before the footer of a table with prefix lines.
+pub(crate) mod lines_footer {
+    pub(crate) const DIVIDING: usize = 0;
+    pub(crate) const PAGES_CRC: usize = 8;
+    pub(crate) const LEN: usize = 12;
 }
 
 /// Offsets of the fields in the header of an id file (`format-spec/ids.md`).

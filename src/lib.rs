@@ -144,8 +144,10 @@ mod memtable;
 mod options;
 mod permutation;
 pub mod plan;
+mod prefix_lines;
 pub mod progress;
 mod radix;
+mod run_sample;
 mod segment;
 #[doc(hidden)]
 pub mod simd;
@@ -171,5 +173,5 @@ pub mod raw {
     pub use crate::file_bytes::Bytes;
     pub use crate::permutation::Permutation;
     pub use crate::segment::Segment;
-    pub use crate::table::{BlockInfo, Table, TableHeader, TableScan};
+    pub use crate::table::{BlockInfo, PrefixLineCounts, Table, TableHeader, TableScan};
 }

@@ -4,9 +4,11 @@
 
 #![expect(unsafe_code, reason = "prefetching, and calls of code for features that were found at run time")]
 
+mod matching_bytes;
 mod span_groups;
 mod word_group;
 
+pub(crate) use self::matching_bytes::matching_bytes;
 pub(crate) use self::span_groups::{FieldGroup8, TailGroup8, TailGroup8Matches};
 pub(crate) use self::word_group::{Deltas8, MAX_POSITIONS, WordGroup8};
 

@@ -268,6 +268,11 @@ fn flips_and_truncations_all_differences() {
 }
 
 #[test]
+fn flips_and_truncations_prefix_lines() {
+    sample::<u64>(Codec::PrefixLines, "probe-2", 24, 3).flips_and_truncations();
+}
+
+#[test]
 fn hostile_bytes_with_right_checksums() {
     for (i, codec) in Codec::ALL.into_iter().enumerate() {
         let mut random = Random(100 + i as u64);
@@ -292,6 +297,8 @@ fn the_independent_reader_agrees_on_hostile_blocks() {
         "example-elias-fano",
         "example-all-differences",
         "all-differences-64",
+        "example-prefix-lines",
+        "prefix-lines-64",
     ] {
         let mut sound = StoreFiles::new();
         for entry in fs::read_dir(spec.join("golden").join(name)).unwrap().map(Result::unwrap) {

@@ -43,6 +43,18 @@ fn unnamed<F: Fingerprint>(fingerprints: impl IntoIterator<Item = F>) -> Vec<Sam
     (1..).zip(fingerprints).map(|(id, fingerprint)| (fingerprint, id, None)).collect()
 }
 
+/// Returns fingerprints of which many have the same prefix, and others near prefixes: their prefix lines are divided, some of
+/// the dividing lines too, and some lines are runs.
+fn dense() -> Vec<u64> {
+    let mut random = Random(11);
+    let mut all: Vec<u64> = (0..200).map(|_| random.fingerprint()).collect();
+    let start = random.fingerprint::<u64>();
+    all.extend((0..90).map(|i| start ^ i));
+    all.extend((0..300).map(|i| start.wrapping_add(i << 46)));
+    all.extend((0..120).map(|i| start.wrapping_add(i << 50) ^ random.below(1 << 30)));
+    all
+}
+
 fn golden_64() -> Vec<GoldenStore<u64>> {
     let mut random = Random(64);
     let mut all = vec![
@@ -70,6 +82,16 @@ fn golden_64() -> Vec<GoldenStore<u64>> {
             documents: mixed(7, 400),
         },
         GoldenStore {
+            name: "prefix-lines-64",
+            options: options(Codec::PrefixLines, "probe-2", 512),
+            documents: mixed(9, 400),
+        },
+        GoldenStore {
+            name: "prefix-lines-divided",
+            options: options(Codec::PrefixLines, "probe-2", 256),
+            documents: unnamed(dense()),
+        },
+        GoldenStore {
             name: "no-ids",
             options: BuildOptions { ids: false, ..options(Codec::FirstDifference, "cover-5", 512) },
             documents: unnamed((0..150).map(|_| random.fingerprint())),
@@ -93,6 +115,7 @@ fn golden_64() -> Vec<GoldenStore<u64>> {
         (Codec::Gap, "example-gap"),
         (Codec::EliasFano, "example-elias-fano"),
         (Codec::AllDifferences, "example-all-differences"),
+        (Codec::PrefixLines, "example-prefix-lines"),
     ] {
         let page = |fingerprint, id, name: &str| (fingerprint, id, Some(name.to_string()));
         let mut documents = vec![page(0x10, 1, "a/1.html"), page(0x13, 2, "a/2.html"), page(0x20, 7, "文")];
@@ -106,6 +129,7 @@ fn golden_64() -> Vec<GoldenStore<u64>> {
             Codec::AllDifferences,
             ["empty-all-differences", "single-all-differences", "extremes-all-differences"],
         ),
+        (Codec::PrefixLines, ["empty-prefix-lines", "single-prefix-lines", "extremes-prefix-lines"]),
     ] {
         let options = options(codec, "probe-2", 1024);
         let named = (0x0123_4567_89ab_cdef, 42, Some("the only document".to_string()));
@@ -129,6 +153,7 @@ fn golden_128() -> Vec<GoldenStore<u128>> {
         golden("gap-128", Codec::Gap, "probe-2", 5),
         golden("elias-fano-128", Codec::EliasFano, "probe-1", 6),
         golden("all-differences-128", Codec::AllDifferences, "probe-2", 8),
+        golden("prefix-lines-128", Codec::PrefixLines, "probe-3", 10),
         GoldenStore {
             name: "extremes-128",
             options: options(Codec::Gap, "probe-2", 512),

@@ -46,7 +46,7 @@ pub(crate) struct PlanArgs {
     /// Width of fingerprints, in bits
     #[arg(long, value_parser = width_parser(), default_value = "64")]
     bits: Width,
-    /// Codec: first-difference, gap, elias-fano or all-differences; see `simstore build`
+    /// Codec: first-difference, gap, elias-fano, all-differences or prefix-lines; see `simstore build`
     #[arg(long, default_value_t = Codec::FirstDifference)]
     codec: Codec,
     /// Block size in bytes, a power of two from 256 to 65536 [default: by codec]

@@ -112,10 +112,10 @@ fn a_codec_for_an_objective() {
     };
     assert_eq!(build(&["auto"]).json()[0]["codec"], json!("gap"));
     assert_eq!(build(&["auto", "--for", "size"]).json()[0]["codec"], json!("gap"));
-    assert_eq!(build(&["auto", "--for", "speed"]).json()[0]["codec"], json!("elias-fano"));
+    assert_eq!(build(&["auto", "--for", "speed"]).json()[0]["codec"], json!("prefix-lines"));
     assert_eq!(build(&["gap", "--for", "size"]).code, Some(2));
     assert_eq!(build(&["auto", "--for", "fun"]).code, Some(2));
-    assert!(build(&["zip"]).stderr.contains("all-differences, or auto"));
+    assert!(build(&["zip"]).stderr.contains("all-differences or prefix-lines, or auto"));
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn plans() {
     let table = folder.run(&["plan", "--count", "1_000_000", "-d", "32", "--bits", "128"]).ok();
     assert!(table.starts_with("1,000,000 fingerprints of 128 bits, distance 32"), "{table}");
     for medium in ["memory", "ssd", "disk"] {
-        for codec in ["first-difference", "gap", "elias-fano", "all-differences"] {
+        for codec in ["first-difference", "gap", "elias-fano", "all-differences", "prefix-lines"] {
             folder.run(&["plan", "--count", "1", "--medium", medium, "--codec", codec]).ok();
         }
     }
@@ -82,6 +82,7 @@ fn compression_of_random_fingerprints() {
         "simstore first-difference",
         "simstore elias-fano",
         "simstore all-differences",
+        "simstore prefix-lines",
         "zstd -3",
     ] {
         assert!(bits(method) > bits("lower bound (random)") && bits(method) < 66.0, "{method}");

@@ -124,7 +124,9 @@ fn inspect_shows_how_all_differences_codes() {
     assert!(folder.run(&["inspect", "store"]).ok().ends_with("%\n"));
 
     // The other Huffman codecs count only h: `differing` is null and `earlier` is false. `elias-fano` has no symbols.
-    for (codec, has_symbols) in [("first-difference", true), ("gap", true), ("elias-fano", false)] {
+    for (codec, has_symbols) in
+        [("first-difference", true), ("gap", true), ("elias-fano", false), ("prefix-lines", false)]
+    {
         folder.run(&["build", "store", "a.hex", "--codec", codec, "--force"]).ok();
         let table = &folder.run(&["inspect", "store", "--table", "0", "--json"]).json()[0];
         let symbols = table["symbols"].as_array().unwrap();

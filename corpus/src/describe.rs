@@ -154,6 +154,12 @@ pub struct TableDescription {
     pub block_size: u32,
     /// Number of fingerprints between two restart points (places where decoding can start).
     pub span: u16,
+    /// Number of leading bits of each fingerprint in the prefix lines; `None` without prefix lines.
+    pub key_bits: Option<u32>,
+    /// Number of prefix lines to which arithmetic leads; `None` without prefix lines.
+    pub lines: Option<u64>,
+    /// Number of prefix lines that divide others, whose keys did not fit; `None` without prefix lines.
+    pub dividing_lines: Option<u64>,
     /// Number of blocks.
     pub blocks: usize,
     /// Size of the file, in bytes.
@@ -287,7 +293,7 @@ pub fn describe_table<F: Fingerprint>(
     table: &Table<F>,
     [segment_index, table_index]: [usize; 2],
 ) -> TableDescription {
-    let header = table.header();
+    let (header, lines) = (table.header(), table.prefix_lines());
     TableDescription {
         segment: segment_index,
         table: table_index,
@@ -298,6 +304,9 @@ pub fn describe_table<F: Fingerprint>(
         fingerprints: header.fingerprints,
         block_size: header.block_size,
         span: header.span,
+        key_bits: lines.map(|lines| lines.key_bits),
+        lines: lines.map(|lines| lines.lines),
+        dividing_lines: lines.map(|lines| lines.dividing_lines),
         blocks: table.blocks(),
         bytes: table.file_len(),
         bits_per_fingerprint: bits_each(table.file_len(), header.fingerprints),

@@ -80,7 +80,7 @@ _Fingerprints: TypeAlias = Iterable[int | bytes | None] | NDArray[Any] | _ArrowA
 _Fingerprint: TypeAlias = int | bytes
 _Ids: TypeAlias = Iterable[int] | NDArray[Any] | _ArrowArray | _ArrowStream
 _Bits: TypeAlias = Literal[64, 128]
-_Codec: TypeAlias = Literal["first-difference", "gap", "elias-fano", "all-differences"]
+_Codec: TypeAlias = Literal["first-difference", "gap", "elias-fano", "all-differences", "prefix-lines"]
 _Progress: TypeAlias = Callable[[Progress], object] | bool
 # Path and contents of a file of a profile.
 _ProfileFile: TypeAlias = tuple[str, str]

@@ -51,8 +51,8 @@ const GROUP_COMMIT_WAIT: Duration = Duration::from_millis(2);
 ///     Width of the fingerprints. For a new store, the default is the width of ``profile``, or 64.
 /// create : bool
 ///     Whether a missing store is created. If False, a missing store raises FileNotFoundError.
-/// codec : {"first-difference", "gap", "elias-fano", "all-differences"}, optional
-///     The codec that compresses the fingerprints: "first-difference" for a new store. "elias-fano" is fastest to query. "gap" is smallest
+/// codec : {"first-difference", "gap", "elias-fano", "all-differences", "prefix-lines"}, optional
+///     The codec that compresses the fingerprints: "first-difference" for a new store. "prefix-lines" is fastest to query, "elias-fano" is smaller and fast. "gap" is smallest
 ///     for random fingerprints, "all-differences" for many near-duplicates.
 /// plan : str, optional
 ///     The plan of the tables, as listed by ``simstore plan``; "auto" for a new store.

@@ -31,7 +31,7 @@ def run_reader(path):
 
 
 @pytest.mark.parametrize("bits", helpers.WIDTHS)
-@pytest.mark.parametrize("codec", ["first-difference", "gap", "elias-fano", "all-differences"])
+@pytest.mark.parametrize("codec", ["first-difference", "gap", "elias-fano", "all-differences", "prefix-lines"])
 def test_reader_and_command_line_read_stores_of_python(tmp_path, bits, codec):
     values = helpers.random_fingerprints(400, bits)
     names = [f"文档 {at}" if at % 3 else None for at in range(len(values))]

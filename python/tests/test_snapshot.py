@@ -33,7 +33,7 @@ def test_queries_are_those_of_brute_force(tmp_path_factory, bits, data):
     stored = [(f, i % 17) for i, f in enumerate(data.draw(helpers.fingerprint_lists(bits), "stored"))]
     queries = data.draw(helpers.fingerprint_lists(bits, max_size=30), "asked")
     path = tmp_path_factory.mktemp("built") / "store"
-    codec = data.draw(st.sampled_from(["first-difference", "gap", "elias-fano", "all-differences"]), "codec")
+    codec = data.draw(st.sampled_from(["first-difference", "gap", "elias-fano", "all-differences", "prefix-lines"]), "codec")
     built = build(path, stored, bits, distance=distance, codec=codec)
     with simstore.Store(path.parent / "live", bits=bits, distance=distance) as store:
         half = len(stored) // 2

@@ -1,5 +1,7 @@
 //! The interface of a codec: its constants, and the operations on one block.
 
+use std::sync::Arc;
+
 use byteorder::{ByteOrder, LittleEndian};
 
 use super::symbols::{Coding, SymbolHistogram};
@@ -7,6 +9,7 @@ use crate::error::Damage;
 use crate::fingerprint::Fingerprint;
 use crate::format;
 use crate::huffman::HuffmanCode;
+use crate::prefix_lines::{LineShape, PrefixLines};
 
 /// Constants of a codec, the same for all its tables.
 pub(crate) struct CodecSpec {
@@ -17,6 +20,8 @@ pub(crate) struct CodecSpec {
     pub(super) format_version: u32,
     /// Whether the codec's tables have a Huffman code.
     pub(crate) has_code: bool,
+    /// Whether the codec's tables have prefix lines.
+    pub(crate) has_lines: bool,
     /// Returns the number of Huffman symbols for fingerprints of the given width in bits.
     pub(crate) alphabet_size: fn(u32) -> usize,
     /// Default number of fingerprints from one restart point (a fingerprint where decoding can start) to the next.
@@ -49,10 +54,31 @@ pub(crate) struct CodecCosts {
 pub(crate) trait CodecKind: Sized {
     const SPEC: CodecSpec;
 
-    /// Creates the codec of one table. A codec without a Huffman code ignores `code`. A codec without restart
-    /// points (fingerprints where decoding can start) ignores `span`, the number of fingerprints from one restart
-    /// point to the next.
-    fn new(code: &HuffmanCode, span: u16, block_size: u32) -> Self;
+    /// Creates the codec of one table.
+    fn new(parameters: CodecParameters<'_>) -> Self;
+}
+
+/// The parts of a table that its codec needs.
+#[derive(Clone, Copy)]
+pub(crate) struct CodecParameters<'a> {
+    /// Huffman code of the table, without words if the codec uses none.
+    pub(crate) code: &'a HuffmanCode,
+    /// Number of fingerprints from one restart point (a fingerprint where decoding can start) to the next; 0 if the codec
+    /// has no restart points.
+    pub(crate) span: u16,
+    /// Size of a block in bytes.
+    pub(crate) block_size: u32,
+    /// Shape of the main prefix lines, if the table has prefix lines.
+    pub(crate) line_shape: Option<LineShape>,
+    /// The prefix lines of a table that is read; `None` if the table has none, or is written.
+    pub(crate) lines: Option<&'a Arc<PrefixLines>>,
+}
+
+/// The bytes of a block, and the index of the block in its table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Block<'a> {
+    pub(crate) number: usize,
+    pub(crate) bytes: &'a [u8],
 }
 
 /// The number of fingerprints that fit in a block, and the bytes that they need there.
@@ -84,36 +110,41 @@ pub(crate) trait BlockCodec<F: Fingerprint>: Sized {
 
     /// Checks that a block has exactly the bytes that the format prescribes. `fingerprints`, strictly ascending, were decoded
     /// from it.
-    fn check(&self, block: &[u8], fingerprints: &[F]) -> Result<(), Damage>;
+    fn check(&self, block: Block<'_>, fingerprints: &[F]) -> Result<(), Damage>;
 
     /// Returns the coding of each fingerprint of a block. The coding is `None` for restart points (fingerprints
     /// where decoding can start), and for all fingerprints if the codec has no Huffman code. `fingerprints`,
     /// strictly ascending, were decoded from the block.
-    fn codings(&self, _: &[u8], fingerprints: &[F]) -> Result<Vec<Option<Coding>>, Damage> {
+    fn codings(&self, _: Block<'_>, fingerprints: &[F]) -> Result<Vec<Option<Coding>>, Damage> {
         Ok(vec![None; fingerprints.len()])
     }
 
     /// Appends the block's fingerprints to `fingerprints`, in order.
-    fn decode(&self, block: &[u8], fingerprints: &mut Vec<F>) -> Result<(), Damage>;
+    fn decode(&self, block: Block<'_>, fingerprints: &mut Vec<F>) -> Result<(), Damage>;
 
     /// Whether [`BlockCodec::prefetch_for_locate`] does anything.
     const PREFETCHES_FOR_LOCATE: bool;
 
     /// Prefetches the cache lines that [`BlockCodec::locate`] will read for a range that starts at `low`, except for
     /// the first line of the block. `last` is the block's last fingerprint.
-    fn prefetch_for_locate(&self, block: &[u8], low: F, last: F) -> Result<(), Damage>;
+    fn prefetch_for_locate(&self, block: Block<'_>, low: F, last: F) -> Result<(), Damage>;
 
     /// Returns the position where [`BlockCodec::visit_from`] starts to decode for `range`. `last` is the block's
     /// last fingerprint. Returns `None` if it is clear without decoding that the block has no fingerprint in the
     /// range.
-    fn locate(&self, block: &[u8], range: FingerprintRange<F>, last: F) -> Result<Option<ScanStart>, Damage>;
+    fn locate(
+        &self,
+        block: Block<'_>,
+        range: FingerprintRange<F>,
+        last: F,
+    ) -> Result<Option<ScanStart>, Damage>;
 
     /// Calls `visitor` with each fingerprint that lies in both `range` and `ball`, in ascending order. The arguments of
     /// `visitor` are the fingerprint's position in the block and its value. `start_index` is the
     /// [`index`](ScanStart::index) that [`BlockCodec::locate`] returned for the range.
     fn visit_from(
         &self,
-        block: &[u8],
+        block: Block<'_>,
         start_index: u32,
         range: FingerprintRange<F>,
         ball: HammingBall<F>,
@@ -125,7 +156,7 @@ pub(crate) trait BlockCodec<F: Fingerprint>: Sized {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ScanStart {
     /// Index of a span (a sequence of fingerprints that is decoded from its start) in the block. For `elias-fano`,
-    /// a bit position in the block's upper bits.
+    /// a bit position in the block's upper bits. For `prefix-lines`, the index of a fingerprint in the block.
     pub(crate) index: u32,
     /// Offsets in the block of the first and the last byte that the look-up reads next.
     pub(crate) bytes: (u32, u32),
@@ -159,8 +190,8 @@ impl<F: Fingerprint> HammingBall<F> {
 pub(crate) struct BlockHeader<F> {
     /// Number of fingerprints, at least 1.
     pub(crate) count: usize,
-    /// With the codec `elias-fano`, width in bits of the lower part of a fingerprint. With other codecs, width in bits of
-    /// a restart point (the first fingerprint of a span).
+    /// With the codec `elias-fano`, width in bits of the lower part of a fingerprint; with `prefix-lines`, width of the bits
+    /// after the prefix. With other codecs, width in bits of a restart point (the first fingerprint of a span).
     pub(crate) width: u32,
     pub(crate) first: F,
 }

@@ -9,7 +9,8 @@
 use std::iter;
 
 use super::block_codec::{
-    BlockCodec, BlockFit, CodecCosts, CodecKind, CodecSpec, FingerprintRange, HammingBall, ScanStart,
+    Block, BlockCodec, BlockFit, CodecCosts, CodecKind, CodecParameters, CodecSpec, FingerprintRange,
+    HammingBall, ScanStart,
 };
 use super::spans::{SpanDirectory, SpanLayout};
 use super::symbols::{Coding, SymbolHistogram};
@@ -52,6 +53,7 @@ impl<const ADDS: bool> CodecKind for DeltaCodec<ADDS> {
         name: if ADDS { "gap" } else { "first-difference" },
         format_version: format::VERSION,
         has_code: true,
+        has_lines: false,
         alphabet_size: |bits| bits as usize,
         default_spans: Some(format::DEFAULT_SPANS),
         default_block_sizes: [4096, 4096],
@@ -60,7 +62,7 @@ impl<const ADDS: bool> CodecKind for DeltaCodec<ADDS> {
 
     /// Creates the codec of one table. `span`, the number of fingerprints from one restart point to the next, is 1
     /// to [`format::MAX_SPAN`].
-    fn new(code: &HuffmanCode, span: u16, block_size: u32) -> Self {
+    fn new(CodecParameters { code, span, block_size, .. }: CodecParameters<'_>) -> Self {
         let (decoder, spans) = (HuffmanDecoder::new(code), SpanLayout::new(span, block_size));
         let refills = decoder.expected_refills(spans.span_len - 1);
         DeltaCodec { code: code.clone(), decoder, spans, refills }
@@ -224,12 +226,12 @@ impl<F: Fingerprint, const ADDS: bool> BlockCodec<F> for DeltaCodec<ADDS> {
         self.spans.encode(fingerprints, block, |_, span| self.data_bits(span), write);
     }
 
-    fn check(&self, block: &[u8], fingerprints: &[F]) -> Result<(), Damage> {
+    fn check(&self, Block { bytes: block, .. }: Block<'_>, fingerprints: &[F]) -> Result<(), Damage> {
         let write = |_, span: &[F], block: &mut [u8], bits| self.write_span(span, block, bits);
         self.spans.check(block, fingerprints, |_, span| self.data_bits(span), write)
     }
 
-    fn codings(&self, _: &[u8], fingerprints: &[F]) -> Result<Vec<Option<Coding>>, Damage> {
+    fn codings(&self, _: Block<'_>, fingerprints: &[F]) -> Result<Vec<Option<Coding>>, Damage> {
         // A fingerprint has only one coding.
         let coding =
             |pair: &[F]| Some(Coding { h: Self::symbol(pair[0], pair[1]), differing: None, back: 0 });
@@ -238,7 +240,7 @@ impl<F: Fingerprint, const ADDS: bool> BlockCodec<F> for DeltaCodec<ADDS> {
     }
 
     #[inline(always)]
-    fn decode(&self, block: &[u8], fingerprints: &mut Vec<F>) -> Result<(), Damage> {
+    fn decode(&self, Block { bytes: block, .. }: Block<'_>, fingerprints: &mut Vec<F>) -> Result<(), Damage> {
         let directory = SpanDirectory::read(&self.spans, block)?;
         let before = fingerprints.len();
         fingerprints.resize(before + directory.header.count, F::ZERO);
@@ -275,20 +277,30 @@ impl<F: Fingerprint, const ADDS: bool> BlockCodec<F> for DeltaCodec<ADDS> {
     const PREFETCHES_FOR_LOCATE: bool = true;
 
     #[inline(always)]
-    fn prefetch_for_locate(&self, block: &[u8], low: F, last: F) -> Result<(), Damage> {
+    fn prefetch_for_locate(
+        &self,
+        Block { bytes: block, .. }: Block<'_>,
+        low: F,
+        last: F,
+    ) -> Result<(), Damage> {
         SpanDirectory::read(&self.spans, block)?.prefetch(low, last);
         Ok(())
     }
 
     #[inline(always)]
-    fn locate(&self, block: &[u8], range: FingerprintRange<F>, last: F) -> Result<Option<ScanStart>, Damage> {
+    fn locate(
+        &self,
+        Block { bytes: block, .. }: Block<'_>,
+        range: FingerprintRange<F>,
+        last: F,
+    ) -> Result<Option<ScanStart>, Damage> {
         SpanDirectory::read(&self.spans, block)?.locate(range.low, range.high, last)
     }
 
     #[inline(always)]
     fn visit_from(
         &self,
-        block: &[u8],
+        Block { bytes: block, .. }: Block<'_>,
         start_index: u32,
         range: FingerprintRange<F>,
         ball: HammingBall<F>,

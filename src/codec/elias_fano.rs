@@ -6,15 +6,14 @@
 //! R. M. Fano, "On the number of bits required to implement an associative memory", MIT (1971).
 
 use super::block_codec::{
-    BlockCodec, BlockFit, BlockHeader, CodecCosts, CodecKind, CodecSpec, FingerprintRange, HammingBall,
-    NONCONFORMING_BLOCK, ScanStart,
+    Block, BlockCodec, BlockFit, BlockHeader, CodecCosts, CodecKind, CodecParameters, CodecSpec,
+    FingerprintRange, HammingBall, NONCONFORMING_BLOCK, ScanStart,
 };
 use super::symbols::SymbolHistogram;
 use crate::bits;
 use crate::error::Damage;
 use crate::fingerprint::Fingerprint;
 use crate::format;
-use crate::huffman::HuffmanCode;
 use crate::simd::{EliasFanoGroup8, has_fast_group8, select};
 
 /// The Elias-Fano codec. It has no parameters for a whole table; each block has its own width of the lower bits.
@@ -27,13 +26,14 @@ impl CodecKind for EliasFano {
         name: "elias-fano",
         format_version: format::VERSION,
         has_code: false,
+        has_lines: false,
         alphabet_size: |bits| bits as usize,
         default_spans: None,
         default_block_sizes: [512, 4096],
         costs: CodecCosts { bits: 2.0, probe: 38.0, decode: 0.2, miss: 0.18 },
     };
 
-    fn new(_: &HuffmanCode, _: u16, _: u32) -> Self {
+    fn new(_: CodecParameters<'_>) -> Self {
         EliasFano
     }
 }
@@ -339,7 +339,7 @@ impl<F: Fingerprint> BlockCodec<F> for EliasFano {
         encode_with(if count == 1 { 0 } else { best_width(count - 1, last).0 }, fingerprints, block);
     }
 
-    fn check(&self, block: &[u8], fingerprints: &[F]) -> Result<(), Damage> {
+    fn check(&self, Block { bytes: block, .. }: Block<'_>, fingerprints: &[F]) -> Result<(), Damage> {
         let parts = EliasFanoBlock::<F>::read(block)?;
         let (count, first) = (fingerprints.len(), fingerprints[0]);
         let upper = fingerprints[count - 1].wrapping_sub(first) >> parts.header.width;
@@ -357,7 +357,7 @@ impl<F: Fingerprint> BlockCodec<F> for EliasFano {
     }
 
     #[inline(always)]
-    fn decode(&self, block: &[u8], fingerprints: &mut Vec<F>) -> Result<(), Damage> {
+    fn decode(&self, Block { bytes: block, .. }: Block<'_>, fingerprints: &mut Vec<F>) -> Result<(), Damage> {
         let parts = EliasFanoBlock::read(block)?;
         let before = fingerprints.len();
         fingerprints.resize(before + parts.header.count, parts.header.first);
@@ -387,14 +387,14 @@ impl<F: Fingerprint> BlockCodec<F> for EliasFano {
     const PREFETCHES_FOR_LOCATE: bool = false;
 
     #[inline(always)]
-    fn prefetch_for_locate(&self, _: &[u8], _: F, _: F) -> Result<(), Damage> {
+    fn prefetch_for_locate(&self, _: Block<'_>, _: F, _: F) -> Result<(), Damage> {
         Ok(())
     }
 
     #[inline(always)]
     fn locate(
         &self,
-        block: &[u8],
+        Block { bytes: block, .. }: Block<'_>,
         FingerprintRange { low, high }: FingerprintRange<F>,
         _: F,
     ) -> Result<Option<ScanStart>, Damage> {
@@ -420,7 +420,7 @@ impl<F: Fingerprint> BlockCodec<F> for EliasFano {
     #[inline(always)]
     fn visit_from(
         &self,
-        block: &[u8],
+        Block { bytes: block, .. }: Block<'_>,
         start_index: u32,
         FingerprintRange { low, high }: FingerprintRange<F>,
         ball: HammingBall<F>,

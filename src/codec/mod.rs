@@ -8,11 +8,13 @@
 //! | `gap` | position of the top bit of the difference to the predecessor, then the bits after it | 64 - log2 n + 1.52 |
 //! | `elias-fano` | upper bits in unary, lower bits at fixed width | 64 - log2 n + 2.0 |
 //! | `all-differences` | position of the first differing bit and number of later ones, then their positions; like `gap` if many bits differ | 64 - log2 n + 1.52 |
+//! | `prefix-lines` | a prefix of q bits, q - 8 by position and 8 in a byte; the other bits at fixed width | 64 - log2 n + 7.7 |
 
 mod all_differences;
 mod block_codec;
 mod delta;
 mod elias_fano;
+mod prefix_lines;
 mod spans;
 mod symbol_counter;
 mod symbols;
@@ -21,17 +23,19 @@ use std::fmt;
 use std::str::FromStr;
 
 use self::all_differences::AllDifferences;
-pub(crate) use self::block_codec::{BlockCodec, BlockHeader, FingerprintRange, HammingBall};
+pub(crate) use self::block_codec::{
+    Block, BlockCodec, BlockHeader, CodecParameters, FingerprintRange, HammingBall,
+};
 use self::block_codec::{CodecKind, CodecSpec};
 use self::delta::{FirstDifference, Gap};
 use self::elias_fano::EliasFano;
+pub(crate) use self::prefix_lines::PrefixLinesCodec;
 pub(crate) use self::symbol_counter::SymbolCounter;
 pub use self::symbols::Coding;
 use self::symbols::SymbolHistogram;
 use crate::error::{Damage, Error, find_by_name};
 use crate::fingerprint::Fingerprint;
 use crate::format;
-use crate::huffman::HuffmanCode;
 
 /// Defines [`Codec`], [`AnyCodec`] and `with_codec!` from the list of codecs. `$d` is a dollar sign: the inner macro needs it.
 macro_rules! codecs {
@@ -69,10 +73,10 @@ macro_rules! codecs {
         }
 
         impl AnyCodec {
-            /// Creates the codec of a table. `code`, `span` and `block_size` come from the table's header.
-            pub(crate) fn new(codec: Codec, code: &HuffmanCode, span: u16, block_size: u32) -> AnyCodec {
+            /// Creates the codec of a table.
+            pub(crate) fn new(codec: Codec, parameters: CodecParameters<'_>) -> AnyCodec {
                 match codec {
-                    $(Codec::$name => AnyCodec::$name(<$codec>::new(code, span, block_size)),)*
+                    $(Codec::$name => AnyCodec::$name(<$codec>::new(parameters)),)*
                 }
             }
         }
@@ -116,6 +120,9 @@ codecs! {
     /// position, then the positions of the others. Otherwise like [`Codec::Gap`]. Gives the smallest tables if many
     /// fingerprints are near one another.
     AllDifferences: AllDifferences,
+    /// The first bits of each fingerprint in cache lines that are addressed by arithmetic, the other bits in blocks: a
+    /// look-up of a prefix that no fingerprint has reads one cache line. Gives the fastest queries.
+    PrefixLines: PrefixLinesCodec,
 }
 #[expect(
     clippy::single_component_path_imports,

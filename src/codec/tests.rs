@@ -24,17 +24,21 @@ fn fingerprints<F: Fingerprint>() -> impl Strategy<Value = Vec<F>> {
     })
 }
 
+fn parameters(code: &HuffmanCode, span: u16, block_size: u32) -> CodecParameters<'_> {
+    CodecParameters { code, span, block_size, line_shape: None, lines: None }
+}
+
 fn huffman<const ADDS: bool>(fingerprints: &[impl Fingerprint], span: u16, size: u32) -> DeltaCodec<ADDS> {
     let mut counts = [0; 128];
     let symbol = |pair: &[_]| DeltaCodec::<ADDS>::symbol(pair[0], pair[1]) as usize;
     fingerprints.windows(2).for_each(|pair| counts[symbol(pair)] += 1);
-    DeltaCodec::new(&HuffmanCode::from_counts(&counts), span, size)
+    DeltaCodec::new(parameters(&HuffmanCode::from_counts(&counts), span, size))
 }
 
 fn all_differences<F: Fingerprint>(fingerprints: &[F], span: u16, block_size: u32) -> AllDifferences {
     let mut counts = SymbolCounter::new(Codec::AllDifferences);
     fingerprints.iter().for_each(|&fingerprint| counts.push(fingerprint));
-    AllDifferences::new(&counts.code(), span, block_size)
+    AllDifferences::new(parameters(&counts.code(), span, block_size))
 }
 
 /// Calls `visitor` with the fingerprints from `low` to `high` in a block, as a look-up does. `last` is the block's
@@ -47,6 +51,7 @@ fn visit<F: Fingerprint>(
     last: F,
     visitor: impl FnMut(usize, F),
 ) -> Result<(), Damage> {
+    let block = Block { number: 0, bytes: block };
     codec.prefetch_for_locate(block, low, last)?;
     let range = FingerprintRange { low, high };
     match codec.locate(block, range, last)? {
@@ -71,10 +76,11 @@ fn round_trip<F: Fingerprint>(
         let mut block = vec![0; if after.is_empty() { fit.bytes } else { block_size }];
         codec.encode(here, &mut block);
         let mut decoded = Vec::new();
-        codec.decode(&block, &mut decoded).unwrap();
+        let whole = Block { number: 0, bytes: &block };
+        codec.decode(whole, &mut decoded).unwrap();
         assert_eq!(decoded, here);
-        codec.check(&block, here).unwrap();
-        check_codings(here, &codec.codings(&block, here).unwrap());
+        codec.check(whole, here).unwrap();
+        check_codings(here, &codec.codings(whole, here).unwrap());
         let bounds = ranges.iter().copied().chain(here.iter().map(|&x| (x, x))).chain([(F::ZERO, F::MAX)]);
         for (low, high) in bounds {
             let mut visited = Vec::new();
@@ -161,7 +167,7 @@ proptest! {
         }
         fn attack<F: Fingerprint>(codec: &impl BlockCodec<F>, block: &[u8], low: F) {
             let mut decoded = Vec::new();
-            let _ = codec.decode(block, &mut decoded);
+            let _ = codec.decode(Block { number: 0, bytes: block }, &mut decoded);
             for last in [low, F::MAX] {
                 let _ = visit(codec, block, low, F::MAX, last, |_, _| ());
                 let _ = visit(codec, block, F::ZERO, low, last, |_, _| ());
@@ -175,8 +181,8 @@ proptest! {
         // A code for wider fingerprints: its tails may be longer than a fingerprint.
         let mut counts = [1; 128];
         counts[3] = 9;
-        attack::<u64>(&Gap::new(&HuffmanCode::from_counts(&counts), 7, 512), &block, low);
-        attack::<u128>(&FirstDifference::new(&HuffmanCode::from_counts(&counts), 7, 512), &block, 7);
+        attack::<u64>(&Gap::new(parameters(&HuffmanCode::from_counts(&counts), 7, 512)), &block, low);
+        attack::<u128>(&FirstDifference::new(parameters(&HuffmanCode::from_counts(&counts), 7, 512)), &block, 7);
     }
 }
 
@@ -204,6 +210,7 @@ fn other_codes_of_the_same_fingerprints_are_no_code() {
     let gap = huffman::<true>(&values, 2, 256);
     let of_gap = |block: &[u8]| {
         let mut decoded = Vec::new();
+        let block = Block { number: 0, bytes: block };
         gap.decode(block, &mut decoded).unwrap();
         let checked = gap.check(block, &decoded);
         (decoded, checked)
@@ -225,6 +232,7 @@ fn other_codes_of_the_same_fingerprints_are_no_code() {
     bits::write(&mut block, end - 126, 63, 9_u64);
     let of_elias_fano = |block: &[u8]| {
         let mut decoded = Vec::<u64>::new();
+        let block = Block { number: 0, bytes: block };
         EliasFano.decode(block, &mut decoded).unwrap();
         let checked = EliasFano.check(block, &decoded);
         (decoded, checked)
@@ -241,7 +249,7 @@ fn names_and_numbers_tell_codecs_apart() {
     let error = "zip".parse::<Codec>().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "unknown codec `zip`; expected first-difference, gap, elias-fano or all-differences"
+        "unknown codec `zip`; expected first-difference, gap, elias-fano, all-differences or prefix-lines"
     );
-    assert!(matches!(Codec::from_number(4), Err(Damage::Field { name: "codec", found: 4, .. })));
+    assert!(matches!(Codec::from_number(5), Err(Damage::Field { name: "codec", found: 5, .. })));
 }

@@ -15,6 +15,7 @@ use super::{Plan, TablePlan, catalogue};
 use crate::codec::Codec;
 use crate::error::{Error, Result, find_by_name};
 use crate::fingerprint::Fingerprint;
+use crate::prefix_lines::{LineShape, PAGE_LINES};
 
 /// Storage medium from which queries read the tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -104,6 +105,9 @@ pub(crate) const PROBE_GROUP_LEN: usize = 64;
 /// time to load one cache line). The group waits for the block index, then for the block headers, then for the
 /// fingerprints in the blocks.
 const WAITS_PER_GROUP: f64 = 3.5;
+/// Like [`WAITS_PER_GROUP`], for tables that are searched by their prefix lines. The group waits for the lines, then for the
+/// other bits of the fingerprints that have the prefix.
+const LINE_WAITS_PER_GROUP: f64 = 1.5;
 /// A probe reads the range of fingerprints with one prefix. If the range has at least this number of blocks, the
 /// probe splits it by the bits after the prefix, into parts of about one block. It skips the parts that differ from
 /// the query in too many bits (`table/probe.rs`).
@@ -111,6 +115,9 @@ pub(crate) const SPLIT_MIN_BLOCKS: usize = 64;
 /// Additional time of a query for each part, in nanoseconds, if a probe splits its range into parts (see
 /// [`SPLIT_MIN_BLOCKS`]).
 const SPLIT_PROBE_NS: f64 = 110.0;
+/// Average waiting time for a prefix line, or for the other bits of a fingerprint that a line has led to, as a multiple of
+/// [`line_wait_ns`]. It is short because the waits of a group overlap.
+const LINE_PROBE_WAITS: f64 = 0.07;
 /// Average waiting time for one of the first [`PREFETCH_MIN_LINES`] cache lines (64 bytes each) that a probe
 /// reads in sequence, as a multiple of [`line_wait_ns`].
 const LINE_WAITS: f64 = 0.43;
@@ -146,7 +153,7 @@ fn line_wait_ns(bytes: f64) -> f64 {
 pub fn estimate<F: Fingerprint>(plan: &Plan<F>, workload: &Workload) -> CostEstimate {
     let costs = workload.codec.spec().costs;
     let size = TableSize::new(workload, F::BITS);
-    let mut all = OperationCounts::default();
+    let mut all = OperationCounts { by_lines: true, ..OperationCounts::default() };
     for table in plan.tables() {
         all.add(&OperationCounts::from_table(table, plan.distance(), workload, &size));
     }
@@ -157,7 +164,8 @@ pub fn estimate<F: Fingerprint>(plan: &Plan<F>, workload: &Workload) -> CostEsti
     let decoded = ranges * span(workload) / 2.0 + all.candidates;
     let reads = (all.blocks + all.next_blocks).min(size.blocks * plan.tables().len() as f64);
     let computing = ranges * costs.probe + decoded * costs.decode + all.parts * SPLIT_PROBE_NS;
-    let waiting = (all.probes / PROBE_GROUP_LEN as f64).max(1.0) * WAITS_PER_GROUP
+    let waits_per_group = if all.by_lines { LINE_WAITS_PER_GROUP } else { WAITS_PER_GROUP };
+    let waiting = (all.probes / PROBE_GROUP_LEN as f64).max(1.0) * waits_per_group
         + all.blocks * costs.miss
         + all.lines;
     let medium = workload.medium;
@@ -213,6 +221,8 @@ struct OperationCounts {
     candidates: f64,
     /// Waiting time for the cache lines that all probes read, as a multiple of [`line_wait_ns`].
     lines: f64,
+    /// Whether all tables so far are searched by their prefix lines.
+    by_lines: bool,
 }
 
 impl OperationCounts {
@@ -230,6 +240,11 @@ impl OperationCounts {
         workload: &Workload,
         size: &TableSize,
     ) -> OperationCounts {
+        if workload.codec.spec().has_lines
+            && let Some(all) = OperationCounts::from_lines(table, distance, size)
+        {
+            return all;
+        }
         let bits = f64::from(table.flipped_bits(workload.fingerprints));
         let exactly = |flips: u32| {
             combinations_up_to(bits, flips)
@@ -250,6 +265,31 @@ impl OperationCounts {
         all
     }
 
+    /// Returns the numbers of operations of a query that searches a table by its prefix lines. Returns `None` if the table
+    /// would be searched by blocks.
+    fn from_lines<F: Fingerprint>(
+        table: &TablePlan<F>,
+        distance: u32,
+        size: &TableSize,
+    ) -> Option<OperationCounts> {
+        let shape = LineShape::for_table(size.fingerprints as u64, LineShape::MEAN_KEYS, F::BITS);
+        let probes = table.line_probes(shape)?;
+        let prefix = f64::from(table.prefix_bits.min(shape.key_bits()));
+        let flips = table.flips.min(distance);
+        let candidates = size.fingerprints / prefix.exp2() * combinations_up_to(prefix, flips);
+        let candidates = candidates.min(size.fingerprints);
+        // Probes whose buckets differ in the last bits share a page.
+        let pages = (shape.lines() as f64 / PAGE_LINES as f64).max(1.0).log2();
+        Some(OperationCounts {
+            probes,
+            blocks: combinations_up_to(prefix.min(pages), flips) + candidates.min(size.blocks),
+            candidates,
+            lines: (probes + candidates) * LINE_PROBE_WAITS,
+            by_lines: true,
+            ..OperationCounts::default()
+        })
+    }
+
     /// Returns the numbers of operations for `probes` probes. The fingerprints that one probe reads agree in their
     /// first `shared` bits. In the other bits, a match differs from the query in at most `left` bits.
     fn from_ranges(probes: f64, shared: f64, left: u32, size: &TableSize) -> OperationCounts {
@@ -263,6 +303,7 @@ impl OperationCounts {
                 next_blocks: probes * blocks_each,
                 candidates: (probes * each).min(size.fingerprints),
                 lines: probes * OperationCounts::lines(each, size),
+                by_lines: false,
             };
         }
         // The range is split down to less than one block, with at most `left` flips of the further bits.
@@ -276,6 +317,7 @@ impl OperationCounts {
             next_blocks: 0.0,
             candidates: (parts * each).min(size.fingerprints),
             lines: parts * OperationCounts::lines(each, size),
+            by_lines: false,
         }
     }
 
@@ -286,6 +328,7 @@ impl OperationCounts {
         self.next_blocks += other.next_blocks;
         self.candidates += other.candidates;
         self.lines += other.lines;
+        self.by_lines &= other.by_lines;
     }
 }
 

@@ -2,10 +2,14 @@
 
 use crate::fingerprint::Fingerprint;
 use crate::permutation::Permutation;
+use crate::prefix_lines::LineShape;
 
 /// Maximum number of probes of a query in one table. A query has one probe for each set of prefix bits to flip. If
 /// there are more sets than this maximum, the last bits of the prefix are not flipped.
 const MAX_FLIP_PATTERNS: f64 = 16384.0;
+
+/// Maximum number of prefix lines that one probe reads.
+const MAX_PROBE_LINES: f64 = 4.0;
 
 /// How one table of a segment is sorted and searched. The table is sorted by permuted fingerprints. A probe (one
 /// look-up) reads the fingerprints with one prefix: the prefix of the query, with up to `flips` bits flipped.
@@ -38,6 +42,20 @@ impl<F: Fingerprint> TablePlan<F> {
             bits -= 1;
         }
         bits
+    }
+}
+
+impl<F: Fingerprint> TablePlan<F> {
+    /// Returns the number of probes of a query in a table with prefix lines of this shape. A probe looks for one bucket of
+    /// prefixes. Returns `None` if it is faster to search the table by blocks: if there would be too many probes, or if the
+    /// plan's prefix is so short that a probe would read many lines.
+    pub(crate) fn line_probes(&self, shape: LineShape) -> Option<f64> {
+        let flipped = shape.bucket_bits().min(self.prefix_bits);
+        // Bits of a bucket's number that are not in the plan's prefix.
+        let open = f64::from(shape.bucket_bits() - flipped).exp2();
+        let probes = combinations_up_to(f64::from(flipped), self.flips) * open;
+        let lines_each = open / shape.mean_buckets();
+        (probes <= MAX_FLIP_PATTERNS && lines_each <= MAX_PROBE_LINES).then_some(probes)
     }
 }
 

@@ -257,7 +257,7 @@ impl<R: SegmentRecord> TableTask<'_, R> {
         let (path, file) = self.files.create(self.entry.table_file_name(number))?;
         let options = self.options;
         let header = TableHeader::new(plan.clone(), options.codec, options.block_size, options.span, counts)?;
-        TableWriter::new(file, &path, header)
+        TableWriter::new(file, &path, header, Some(self.files.runs.clone()))
     }
 
     fn count_written(&self, written: &mut u64) -> Result<()> {
@@ -328,7 +328,8 @@ impl<R: SegmentRecord> TableTask<'_, R> {
         })?;
         let permuted = sorter.finish_runs()?;
         let mut counts = SymbolCounter::new(self.options.codec);
-        if self.options.codec.spec().has_code {
+        let spec = self.options.codec.spec();
+        if spec.has_code || spec.has_lines {
             permuted.visit(|fingerprint| {
                 counts.push(fingerprint);
                 self.progress.check_cancelled_at(&mut seen)

@@ -56,6 +56,27 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn both_ways_find_the_matching_bytes(
+        bytes in any::<[[u8; 32]; 2]>(),
+        byte in any::<u8>(),
+        mask in prop_oneof![Just(u8::MAX), (0_u32..=8).prop_map(|bits| (0xff00_u16 >> bits) as u8)],
+        distance in 0_u32..=9,
+    ) {
+        let mut bytes: [u8; 64] = bytes.concat().try_into().unwrap();
+        // Equal bytes, and bytes near the compared one.
+        for i in 0..8 {
+            bytes[i * 7] = byte ^ 1 << i;
+            bytes[i * 7 + 1] = byte;
+        }
+        let expected = (0..64).filter(|&i| ((bytes[i] ^ byte) & mask).count_ones() <= distance);
+        let expected = expected.fold(0_u64, |all, i| all | 1 << i);
+        prop_assert_eq!(matching_bytes(&bytes, byte, mask, distance), expected);
+        prop_assert_eq!(matching_bytes::matching_bytes_plain(&bytes, byte, mask, distance), expected);
+    }
+}
+
 #[test]
 fn prefetching_outside_of_a_slice_is_harmless() {
     prefetch::<u8>(&[], 0);

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bitvec::prelude::*;
@@ -16,7 +17,7 @@ use crate::simd;
 #[derive(Debug)]
 pub(super) struct TableBlocks {
     path: PathBuf,
-    bytes: Bytes,
+    bytes: Arc<Bytes>,
     /// Byte range of all blocks in the file.
     extent: Range<usize>,
     block_size: usize,
@@ -28,7 +29,7 @@ impl TableBlocks {
     /// but the last one may be shorter.
     pub(super) fn new(
         path: &Path,
-        bytes: Bytes,
+        bytes: Arc<Bytes>,
         extent: Range<usize>,
         block_size: usize,
         count: usize,
@@ -42,8 +43,9 @@ impl TableBlocks {
     }
 
     /// The whole file.
+    #[inline(always)]
     pub(super) fn file(&self) -> &[u8] {
-        self.bytes.as_ref()
+        self.bytes.as_ref().as_ref()
     }
 
     /// Memory in bytes that this struct takes in addition to the bytes of the file.
@@ -69,7 +71,7 @@ impl TableBlocks {
     /// Returns the bytes of a block without verifying them.
     #[inline(always)]
     pub(super) fn unverified(&self, block: usize) -> &[u8] {
-        &self.bytes.as_ref()[self.range(block)]
+        &self.file()[self.range(block)]
     }
 
     #[inline(always)]
@@ -108,10 +110,16 @@ impl TableBlocks {
         self.bytes.will_need(start.min(self.extent.end)..end.min(self.extent.end));
     }
 
+    /// Prefetches the cache line with the byte `byte` of a block.
+    #[inline(always)]
+    pub(super) fn prefetch_byte(&self, block: usize, byte: usize) {
+        simd::prefetch(self.file(), self.extent.start + block * self.block_size + byte);
+    }
+
     /// Prefetches the first cache line of a block.
     #[inline(always)]
     pub(super) fn prefetch_head(&self, block: usize) {
-        simd::prefetch(self.bytes.as_ref(), self.extent.start + block * self.block_size);
+        simd::prefetch(self.file(), self.extent.start + block * self.block_size);
     }
 
     #[cold]

@@ -2,7 +2,7 @@
 //! fingerprint.
 
 use super::reader::Table;
-use crate::codec::{BlockCodec, Codec, Coding, with_codec};
+use crate::codec::{Block, BlockCodec, Codec, Coding, with_codec};
 use crate::error::{Damage, Result};
 use crate::fingerprint::Fingerprint;
 
@@ -49,7 +49,7 @@ impl<F: Fingerprint> Table<F> {
     pub fn codings(&self, block: usize) -> Result<Vec<Option<Coding>>> {
         let mut fingerprints = Vec::new();
         self.decode_block(block, &mut fingerprints)?;
-        let bytes = self.blocks.get(block)?;
+        let bytes = Block { number: block, bytes: self.blocks.get(block)? };
         let codings = match fingerprints.is_sorted_by(|a, b| a < b) {
             true => with_codec!(&self.codec, codec => codec.codings(bytes, &fingerprints)),
             false => Err(Damage::Order { what: "the fingerprints of a block" }),

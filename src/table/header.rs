@@ -11,6 +11,7 @@ use crate::format::{self, table_header as field};
 use crate::huffman::HuffmanCode;
 use crate::permutation::Permutation;
 use crate::plan::TablePlan;
+use crate::prefix_lines::{LINE_BYTES, LineShape};
 
 /// The header of a table file: plan, codec, sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +30,8 @@ pub struct TableHeader<F> {
     pub fingerprints: u64,
     /// Huffman code of the table. It has no code words if the codec uses no Huffman code.
     pub(crate) code: HuffmanCode,
+    /// Shape of the table's main prefix lines; `None` if it has none.
+    pub(crate) line_shape: Option<LineShape>,
 }
 
 /// Returns an error if tables of this codec cannot have this span (number of fingerprints from one restart point
@@ -60,8 +63,8 @@ impl<F: Fingerprint> TableHeader<F> {
         let block_size = block_size.unwrap_or(codec.default_block_size(F::BITS));
         check_span(codec, span)?;
         let span = codec.default_span(counts.fingerprints()).map_or(0, |default| span.unwrap_or(default));
-        let (fingerprints, code) = (counts.fingerprints(), counts.code());
-        Ok(TableHeader { plan, codec, block_size, span, fingerprints, code })
+        let (fingerprints, code, line_shape) = (counts.fingerprints(), counts.code(), counts.line_shape());
+        Ok(TableHeader { plan, codec, block_size, span, fingerprints, code, line_shape })
     }
 
     /// Offset of the first block, in bytes.
@@ -73,8 +76,20 @@ impl<F: Fingerprint> TableHeader<F> {
         if least_bytes >= 1 << 22 {
             return format::PAGE_BYTES;
         }
-        let (_, fields) = field::code_lengths(F::BITS, self.codec.alphabet_size(F::BITS));
-        (fields as u32).next_multiple_of(format::MIN_BLOCKS_OFFSET)
+        (Self::fields_len(self.codec) as u32).next_multiple_of(format::MIN_BLOCKS_OFFSET)
+    }
+
+    /// Length of the header's fields in bytes, in tables of a codec.
+    fn fields_len(codec: Codec) -> usize {
+        let (_, end) = field::code_lengths(F::BITS, codec.alphabet_size(F::BITS));
+        end + if codec.spec().has_lines { field::LINE_FIELDS_LEN } else { 0 }
+    }
+
+    /// Offset of the first prefix line, in bytes. The line lies behind the end of the block index, which has the offset
+    /// `index_end`.
+    pub(crate) fn lines_offset(&self, index_end: u64) -> u64 {
+        let is_aligned = self.blocks_offset() == format::PAGE_BYTES;
+        index_end.next_multiple_of(if is_aligned { u64::from(format::PAGE_BYTES) } else { LINE_BYTES as u64 })
     }
 
     /// Length in bits of each symbol's Huffman code word, 0 if it has none. `format-spec/table.md` defines the symbols.
@@ -95,8 +110,14 @@ impl<F: Fingerprint> TableHeader<F> {
         LittleEndian::write_u16(&mut bytes[field::SPAN..], self.span);
         LittleEndian::write_u32(&mut bytes[field::BLOCKS_OFFSET..], self.blocks_offset());
         LittleEndian::write_u64(&mut bytes[field::FINGERPRINTS..], self.fingerprints);
-        let (lengths, _) = field::code_lengths(F::BITS, self.codec.alphabet_size(F::BITS));
+        let (lengths, end) = field::code_lengths(F::BITS, self.codec.alphabet_size(F::BITS));
         bytes[field::PERMUTATION..lengths].copy_from_slice(self.plan.permutation.sources());
+        if self.codec.spec().has_lines {
+            let (lines, key_bits) =
+                self.line_shape.map_or((0, format::MIN_KEY_BITS), |shape| (shape.lines(), shape.key_bits()));
+            LittleEndian::write_u64(&mut bytes[end + field::LINES..], lines);
+            bytes[end + field::KEY_BITS] = key_bits as u8;
+        }
         for (i, pair) in self.code_lengths().chunks(2).enumerate() {
             bytes[lengths + i] = pair[0] | pair[1] << 4;
         }
@@ -122,7 +143,8 @@ impl<F: Fingerprint> TableHeader<F> {
         if version != codec.format_version() {
             return wrong(field::VERSION, "version", u64::from(version), "that of tables of its codec");
         }
-        let (lengths, end) = field::code_lengths(F::BITS, codec.alphabet_size(F::BITS));
+        let (lengths, lengths_end) = field::code_lengths(F::BITS, codec.alphabet_size(F::BITS));
+        let end = Self::fields_len(codec);
         let bytes = file.get(..end).ok_or_else(|| truncated(end))?;
         let bits = bytes[field::BITS];
         if u32::from(bits) != F::BITS {
@@ -161,7 +183,7 @@ impl<F: Fingerprint> TableHeader<F> {
             let found = u64::from(bytes[field::PERMUTATION]);
             return wrong(field::PERMUTATION, "permutation", found, "each bit of a fingerprint once");
         };
-        let code = bytes[lengths..end].iter().flat_map(|pair| [pair & 15, pair >> 4]).collect();
+        let code = bytes[lengths..lengths_end].iter().flat_map(|pair| [pair & 15, pair >> 4]).collect();
         let code =
             HuffmanCode::from_lengths(code).map_err(|damage| Error::corrupt(path, lengths as u64, damage))?;
         let without_code = !codec.spec().has_code && code.lengths().iter().any(|&length| length > 0);
@@ -170,14 +192,53 @@ impl<F: Fingerprint> TableHeader<F> {
             return Err(Error::corrupt(path, lengths as u64, Damage::IncompleteCode));
         }
         format::check_reserved(path, end, padding)?;
+        let fingerprints = LittleEndian::read_u64(&bytes[field::FINGERPRINTS..]);
+        let line_shape = if codec.spec().has_lines {
+            Self::decode_line_shape(path, lengths_end, &bytes[lengths_end..], fingerprints)?
+        } else {
+            None
+        };
         let header = TableHeader {
             plan: TablePlan { permutation, prefix_bits, flips },
             codec,
             block_size,
             span,
-            fingerprints: LittleEndian::read_u64(&bytes[field::FINGERPRINTS..]),
+            fingerprints,
             code,
+            line_shape,
         };
         Ok((header, blocks_offset))
+    }
+
+    /// Decodes the fields about prefix lines. `offset` is their offset in the file.
+    fn decode_line_shape(
+        path: &Path,
+        offset: usize,
+        fields: &[u8],
+        fingerprints: u64,
+    ) -> Result<Option<LineShape>> {
+        let reserved = field::RESERVED_AFTER_KEY_BITS;
+        format::check_reserved(path, offset + reserved, &fields[reserved..])?;
+        let (lines, key_bits) =
+            (LittleEndian::read_u64(&fields[field::LINES..]), u32::from(fields[field::KEY_BITS]));
+        let damaged = |at: usize, damage| Error::corrupt(path, (offset + at) as u64, damage);
+        if fingerprints == 0 {
+            let wrong = |name, found, expected| Damage::Field { name, found, expected };
+            return match (lines, key_bits) {
+                (0, format::MIN_KEY_BITS) => Ok(None),
+                (0, found) => {
+                    let expected = "8 in a table without fingerprints";
+                    Err(damaged(field::KEY_BITS, wrong("key bits", u64::from(found), expected)))
+                }
+                (found, _) => {
+                    Err(damaged(field::LINES, wrong("lines", found, "0 in a table without fingerprints")))
+                }
+            };
+        }
+        let shape = LineShape::from_header(key_bits, lines, F::BITS);
+        shape.map(Some).map_err(|damage| {
+            let is_key_bits = matches!(damage, Damage::Field { name: "key bits", .. });
+            damaged(if is_key_bits { field::KEY_BITS } else { field::LINES }, damage)
+        })
     }
 }

@@ -5,8 +5,11 @@ mod blocks;
 mod bloom_filter;
 mod coding_stats;
 mod header;
+mod line_probes;
+mod line_search;
 mod probe;
 mod probe_group;
+mod probe_hit;
 mod probe_masks;
 mod reader;
 mod verify;
@@ -14,8 +17,9 @@ mod writer;
 
 pub use self::header::TableHeader;
 pub(crate) use self::header::check_span;
-pub(crate) use self::probe::{ProbeHit, probe};
-pub use self::reader::{BlockInfo, Table, TableScan};
+pub(crate) use self::probe::probe;
+pub(crate) use self::probe_hit::ProbeHit;
+pub use self::reader::{BlockInfo, PrefixLineCounts, Table, TableScan};
 pub(crate) use self::writer::TableWriter;
 
 #[cfg(test)]

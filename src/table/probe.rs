@@ -8,24 +8,15 @@
 use std::iter::Peekable;
 
 use super::bloom_filter::{BloomFilter, QueryBits};
+use super::line_search::probe_lines;
 use super::probe_group::{GROUP_CAPACITY, MAX_EXTRA_BLOCKS, ProbeGroup, ProbeLocation};
+use super::probe_hit::ProbeHit;
 use super::reader::Table;
-use crate::codec::{BlockCodec, CodecVariant, FingerprintRange, HammingBall, with_codec};
+use crate::codec::{Block, BlockCodec, CodecVariant, FingerprintRange, HammingBall, with_codec};
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::plan::{MAX_TABLES, PROBE_GROUP_LEN, SPLIT_MIN_BLOCKS};
 use crate::simd::{self, Kernel};
-
-/// A stored fingerprint within the distance of a query, and its location.
-pub(crate) struct ProbeHit<F> {
-    /// Index of the table in the sequence of all probed tables.
-    pub(crate) table: usize,
-    pub(crate) block: usize,
-    /// Position of the fingerprint in its block.
-    pub(crate) position: usize,
-    /// Permuted fingerprint.
-    pub(crate) value: F,
-}
 
 /// Probes `tables`, which may belong to several segments. Calls `visitor` with the fingerprints found within
 /// `distance` of `query`. In each table, these include at least the fingerprints whose prefix differs from the
@@ -45,6 +36,10 @@ pub(crate) fn probe<'a, F: Fingerprint>(
     // would be probed separately.
     while let Some(first) = rest.peek().copied() {
         let visitor = |hit: ProbeHit<F>| visitor(ProbeHit { table: done + hit.table, ..hit });
+        if first.line_probes.is_some() {
+            done += probe_lines(&mut rest, query, distance, visitor)?;
+            continue;
+        }
         done += with_codec!(&first.codec, codec => {
             probe_same_codec((first, codec), &mut rest, query, distance, visitor)
         })?;
@@ -94,7 +89,8 @@ fn probe_same_codec<'a, F: Fingerprint, C: BlockCodec<F> + CodecVariant>(
     };
     let mut count = 0;
     for place in &mut *probed {
-        let Some(table) = tables.next_if(|table| C::from_any(&table.codec).is_some()) else { break };
+        let is_next = |table: &&Table<F>| C::from_any(&table.codec).is_some() && table.line_probes.is_none();
+        let Some(table) = tables.next_if(is_next) else { break };
         let Some(codec) = C::from_any(&table.codec) else { break };
         let query = table.permute(query);
         let filter = table.filter().map(|filter| (filter, filter.query_bits(query)));
@@ -172,7 +168,8 @@ impl<'a, F: Fingerprint, C: BlockCodec<F>, V: FnMut(ProbeHit<F>)> TableSearch<'a
             // If the range has no block, all fingerprints of the table come before the range.
             group.bytes[i] = if block < table.blocks() { table.blocks.get(block)? } else { &[] };
             if C::PREFETCHES_FOR_LOCATE && block < table.blocks() {
-                let aimed = codec.prefetch_for_locate(group.bytes[i], group.low[i], table.index.last(block));
+                let aimed =
+                    codec.prefetch_for_locate(group.block_bytes(i), group.low[i], table.index.last(block));
                 aimed.map_err(|damage| table.blocks.damaged(block, damage))?;
             }
         }
@@ -285,8 +282,9 @@ impl<F: Fingerprint, C: BlockCodec<F>> Kernel for LocateStage<'_, '_, F, C> {
     fn run(self) -> Result<()> {
         let group = self.group;
         for i in 0..group.len.min(GROUP_CAPACITY) {
-            let (ProbedTable { table, codec, .. }, bytes) =
-                (self.tables[usize::from(group.table[i])], group.bytes[i]);
+            let (ProbedTable { table, codec, .. }, block) =
+                (self.tables[usize::from(group.table[i])], group.block_bytes(i));
+            let bytes = block.bytes;
             let range = group.range(i);
             if group.location[i] == ProbeLocation::Blocks {
                 continue;
@@ -297,7 +295,7 @@ impl<F: Fingerprint, C: BlockCodec<F>> Kernel for LocateStage<'_, '_, F, C> {
             }
             let last =
                 if C::PREFETCHES_FOR_LOCATE { table.index.last(group.block[i] as usize) } else { F::MAX };
-            match codec.locate(bytes, range, last) {
+            match codec.locate(block, range, last) {
                 Ok(Some(start)) => {
                     group.location[i] = ProbeLocation::Start(start.index);
                     for line in (start.bytes.0 / 64 * 64..=start.bytes.1).step_by(64) {
@@ -341,7 +339,7 @@ impl<F: Fingerprint, C: BlockCodec<F>, V: FnMut(ProbeHit<F>)> Kernel for Compare
             let block = group.block[i] as usize;
             let visitor =
                 |position, value| (search.visitor)(ProbeHit { table: number, block, position, value });
-            if let Err(damage) = codec.visit_from(group.bytes[i], start_index, range, ball, visitor) {
+            if let Err(damage) = codec.visit_from(group.block_bytes(i), start_index, range, ball, visitor) {
                 return Err(table.blocks.damaged(block, damage));
             }
         }
@@ -366,6 +364,7 @@ impl<F: Fingerprint, C: BlockCodec<F>, V: FnMut(ProbeHit<F>)> Kernel for RangeCo
         let (number, ProbedTable { table, codec, .. }) = (self.number, self.search.tables[self.number]);
         for block in self.blocks {
             let (bytes, last) = (table.blocks.get(block)?, table.index.last(block));
+            let bytes = Block { number: block, bytes };
             let visitor =
                 |position, value| (self.search.visitor)(ProbeHit { table: number, block, position, value });
             let visited = match codec.locate(bytes, self.range, last) {

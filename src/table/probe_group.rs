@@ -1,7 +1,7 @@
 //! A group of probes of a query that go through the stages of a look-up together. A *probe* looks for the
 //! fingerprints with one prefix. These fingerprints form the *range* of the probe.
 
-use crate::codec::FingerprintRange;
+use crate::codec::{Block, FingerprintRange};
 use crate::fingerprint::Fingerprint;
 use crate::plan::PROBE_GROUP_LEN;
 
@@ -41,7 +41,13 @@ pub(super) enum ProbeLocation {
     Empty,
 }
 
-impl<F: Fingerprint> ProbeGroup<'_, F> {
+impl<'a, F: Fingerprint> ProbeGroup<'a, F> {
+    /// The block of an entry, whose bytes the group must have.
+    #[inline(always)]
+    pub(super) fn block_bytes(&self, i: usize) -> Block<'a> {
+        Block { number: self.block[i] as usize, bytes: self.bytes[i] }
+    }
+
     #[inline(always)]
     pub(super) fn range(&self, i: usize) -> FingerprintRange<F> {
         let low = self.low[i];

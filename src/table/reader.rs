@@ -1,7 +1,7 @@
 //! Reads a table file.
 
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use byteorder::{ByteOrder, LittleEndian};
 
@@ -9,13 +9,17 @@ use super::block_index::BlockIndex;
 use super::blocks::TableBlocks;
 use super::bloom_filter::BloomFilter;
 use super::header::TableHeader;
+use super::line_probes::LineProbes;
 use super::probe_masks::ProbeMasks;
-use crate::codec::{AnyCodec, BlockCodec, BlockHeader, FingerprintRange, HammingBall, with_codec};
+use crate::codec::{
+    AnyCodec, Block, BlockCodec, BlockHeader, CodecParameters, FingerprintRange, HammingBall, with_codec,
+};
 use crate::error::{Damage, Error, Result};
 use crate::file_bytes::Bytes;
 use crate::fingerprint::Fingerprint;
-use crate::format::{self, table_footer as footer};
+use crate::format::{self, lines_footer, table_footer as footer};
 use crate::huffman::HuffmanDecoder;
+use crate::prefix_lines::{self, LINE_BYTES, LineShape, PrefixLines};
 use crate::simd::{self, Kernel};
 
 /// An open table file.
@@ -27,6 +31,10 @@ pub struct Table<F> {
     pub(super) index: BlockIndex<F>,
     /// Mask of the bits of an original fingerprint that the permutation moves to the prefix.
     prefix_mask: F,
+    /// The prefix lines; `None` if the table has none.
+    pub(super) lines: Option<Arc<PrefixLines>>,
+    /// The probes that look for prefixes in the lines; `None` if the table is searched by blocks.
+    pub(super) line_probes: Option<LineProbes>,
     pub(super) probe_masks: ProbeMasks<F>,
     filter: OnceLock<BloomFilter<F>>,
 }
@@ -40,13 +48,25 @@ pub struct BlockInfo<F> {
     pub len: usize,
     /// Number of fingerprints in the block.
     pub fingerprints: usize,
-    /// With the codec `elias-fano`, width in bits of the lower part of a fingerprint. With other codecs, width in bits of
-    /// a restart point (the first fingerprint of a span).
+    /// With the codec `elias-fano`, width in bits of the lower part of a fingerprint; with `prefix-lines`, width of the bits
+    /// after the prefix. With other codecs, width in bits of a restart point (the first fingerprint of a span).
     pub width: u32,
     /// First fingerprint, permuted.
     pub first: F,
     /// Last fingerprint, permuted, as in the block index.
     pub last: F,
+}
+
+/// Numbers of the prefix lines of a table: cache lines with the first bits of all fingerprints
+/// (`format-spec/prefix-lines.md`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PrefixLineCounts {
+    /// Number of leading bits of each fingerprint that the lines have; the blocks have the other bits.
+    pub key_bits: u32,
+    /// Number of main lines, to which arithmetic leads.
+    pub lines: u64,
+    /// Number of lines that divide others, whose keys did not fit.
+    pub dividing_lines: u64,
 }
 
 impl<F: Fingerprint> Table<F> {
@@ -58,12 +78,21 @@ impl<F: Fingerprint> Table<F> {
     /// [`Error::UnsupportedVersion`] if they have a newer format.
     pub fn open(path: &Path, bytes: Bytes) -> Result<Self> {
         let file = bytes.as_ref();
-        let end = format::check_ends(path, file, format::TABLE_MAGIC, format::TABLE_VERSIONS, footer::LEN)?;
-        let foot = &file[end..];
+        let foot = format::check_ends(path, file, format::TABLE_MAGIC, format::TABLE_VERSIONS, footer::LEN)?;
+        let version = LittleEndian::read_u32(&file[format::table_header::VERSION..]);
+        let has_lines = version == format::VERSION_WITH_PREFIX_LINES;
+        // With lines, further fields come before the footer.
+        let line_fields_len = if has_lines { lines_footer::LEN } else { 0 };
+        let min_len = format::table_header::PERMUTATION + line_fields_len + footer::LEN;
+        let Some(end) = foot.checked_sub(line_fields_len).filter(|_| file.len() >= min_len) else {
+            let damage = Damage::Truncated { expected: min_len as u64, found: file.len() as u64 };
+            return Err(Error::corrupt(path, file.len() as u64, damage));
+        };
+        let (line_fields, foot) = file[end..].split_at(line_fields_len);
         let crc = |at: usize, part, offset: usize, bytes: &[u8]| {
             format::check_crc(path, part, offset, bytes, LittleEndian::read_u32(&foot[at..]))
         };
-        crc(footer::FOOTER_CRC, "footer", end, &foot[..footer::FOOTER_CRC])?;
+        crc(footer::FOOTER_CRC, "footer", end, &file[end..][..line_fields_len + footer::FOOTER_CRC])?;
         let (header, blocks_offset) = TableHeader::<F>::decode(path, &file[..end])?;
         let offset = blocks_offset as usize;
         let size = header.block_size as usize;
@@ -71,12 +100,31 @@ impl<F: Fingerprint> Table<F> {
         // All sizes follow from the two lengths in the footer. 128-bit integers prevent an overflow.
         let blocks = LittleEndian::read_u64(&foot[footer::BLOCKS..]);
         let blocks_len = LittleEndian::read_u64(&foot[footer::BLOCKS_LEN..]);
-        let expected = offset as u128 + u128::from(blocks_len) + u128::from(blocks) * F::BYTES as u128;
+        let index_end = offset as u128 + u128::from(blocks_len) + u128::from(blocks) * F::BYTES as u128;
+        let dividing =
+            if has_lines { LittleEndian::read_u64(&line_fields[lines_footer::DIVIDING..]) } else { 0 };
+        let lines = header.line_shape.map_or(0, LineShape::lines).saturating_add(dividing);
+        let lines_len =
+            u128::from(lines) * LINE_BYTES as u128 + u128::from(prefix_lines::page_count(lines)) * 4;
+        // Blocks that do not fit have no lines behind them.
+        let lines_offset = match u64::try_from(index_end) {
+            Ok(index_end) if has_lines && index_end <= end as u64 => {
+                u128::from(header.lines_offset(index_end))
+            }
+            _ => index_end,
+        };
+        let expected = lines_offset + lines_len;
         if expected != end as u128 {
             let damage = Damage::Truncated {
-                expected: u64::try_from(expected + footer::LEN as u128).unwrap_or(u64::MAX),
+                expected: u64::try_from(expected + (line_fields_len + footer::LEN) as u128)
+                    .unwrap_or(u64::MAX),
                 found: file.len() as u64,
             };
+            return Err(Error::corrupt(path, end as u64, damage));
+        }
+        let (index_end, lines_offset) = (index_end as usize, lines_offset as usize);
+        if lines > u64::from(u32::MAX) {
+            let damage = Damage::Field { name: "lines", found: lines, expected: "fewer than 2^32" };
             return Err(Error::corrupt(path, end as u64, damage));
         }
         let shortest = (blocks_len % size as u64) as usize;
@@ -92,7 +140,7 @@ impl<F: Fingerprint> Table<F> {
         }
         crc(footer::HEADER_CRC, "header", 0, &file[..offset])?;
         let index_offset = offset + blocks_len as usize;
-        let index = &file[index_offset..end];
+        let index = &file[index_offset..index_end];
         crc(footer::INDEX_CRC, "block index", index_offset, index)?;
         let last: Vec<F> = index.chunks_exact(F::BYTES).map(F::read_le).collect();
         if last.windows(2).any(|pair| pair[0] >= pair[1]) {
@@ -100,13 +148,42 @@ impl<F: Fingerprint> Table<F> {
             return Err(Error::corrupt(path, index_offset as u64, damage));
         }
 
-        let codec = AnyCodec::new(header.codec, &header.code, header.span, header.block_size);
+        format::check_reserved(path, index_end, &file[index_end..lines_offset])?;
+        let page_crcs = lines_offset + lines as usize * LINE_BYTES;
+        if has_lines {
+            let expected = LittleEndian::read_u32(&line_fields[lines_footer::PAGES_CRC..]);
+            format::check_crc(
+                path,
+                "checksums of the prefix lines",
+                page_crcs,
+                &file[page_crcs..end],
+                expected,
+            )?;
+        }
+
+        let bytes = Arc::new(bytes);
+        let lines = header
+            .line_shape
+            .map(|shape| Arc::new(PrefixLines::new(bytes.clone(), lines_offset, lines, shape)));
+        let codec = AnyCodec::new(
+            header.codec,
+            CodecParameters {
+                code: &header.code,
+                span: header.span,
+                block_size: header.block_size,
+                line_shape: header.line_shape,
+                lines: lines.as_ref(),
+            },
+        );
         let prefix_mask = header.plan.prefix_mask();
+        let line_probes = header.line_shape.and_then(|shape| LineProbes::new(&header.plan, shape));
         let probe_masks = ProbeMasks::new(&header);
         let blocks = TableBlocks::new(path, bytes, offset..index_offset, size, blocks as usize);
         Ok(Table {
             header,
             codec,
+            lines,
+            line_probes,
             blocks,
             index: BlockIndex::new(last),
             prefix_mask,
@@ -118,6 +195,18 @@ impl<F: Fingerprint> Table<F> {
     /// Header of the table, as read from the file.
     pub fn header(&self) -> &TableHeader<F> {
         &self.header
+    }
+
+    /// Numbers of the table's prefix lines. `None` if it has none: if its codec is not
+    /// [`Codec::PrefixLines`](crate::Codec::PrefixLines), or if it has no fingerprints.
+    pub fn prefix_lines(&self) -> Option<PrefixLineCounts> {
+        let lines = self.lines.as_ref()?;
+        let (shape, all) = (lines.shape(), lines.as_lines().len() as u64);
+        Some(PrefixLineCounts {
+            key_bits: shape.key_bits(),
+            lines: shape.lines(),
+            dividing_lines: all - shape.lines(),
+        })
     }
 
     /// Number of blocks.
@@ -136,7 +225,13 @@ impl<F: Fingerprint> Table<F> {
     pub fn memory(&self) -> usize {
         let decoder = if self.header.codec.spec().has_code { HuffmanDecoder::MEMORY } else { 0 };
         let filter = self.filter().map_or(0, BloomFilter::memory);
-        self.index.memory() + self.blocks.memory() + decoder + self.probe_masks.memory() + filter
+        self.index.memory()
+            + self.blocks.memory()
+            + decoder
+            + self.probe_masks.memory()
+            + filter
+            + self.lines.as_ref().map_or(0, |lines| lines.memory())
+            + self.line_probes.as_ref().map_or(0, LineProbes::memory)
     }
 
     /// Bloom filter of the prefixes, if it has been built.
@@ -224,8 +319,8 @@ impl<F: Fingerprint> Table<F> {
     /// [`Error::BadArgument`] if the table has no block with this index, [`Error::Corrupt`] if the block is damaged.
     pub fn decode_block(&self, block: usize, fingerprints: &mut Vec<F>) -> Result<()> {
         self.check_block(block)?;
-        let bytes = self.blocks.get(block)?;
-        with_codec!(&self.codec, codec => simd::dispatch(DecodeKernel { codec, bytes, fingerprints }))
+        let bytes = Block { number: block, bytes: self.blocks.get(block)? };
+        with_codec!(&self.codec, codec => simd::dispatch(DecodeKernel { codec, block: bytes, fingerprints }))
             .map_err(|damage| self.blocks.damaged(block, damage))
     }
 
@@ -266,7 +361,7 @@ impl<F: Fingerprint> Table<F> {
 
 struct DecodeKernel<'a, F, C> {
     codec: &'a C,
-    bytes: &'a [u8],
+    block: Block<'a>,
     fingerprints: &'a mut Vec<F>,
 }
 
@@ -275,7 +370,7 @@ impl<F: Fingerprint, C: BlockCodec<F>> Kernel for DecodeKernel<'_, F, C> {
 
     #[inline(always)]
     fn run(self) -> Self::Output {
-        self.codec.decode(self.bytes, self.fingerprints)
+        self.codec.decode(self.block, self.fingerprints)
     }
 }
 
@@ -293,6 +388,7 @@ impl<F: Fingerprint, V: FnMut(usize, usize, F)> Kernel for VisitKernel<'_, F, V>
         let VisitKernel { table, range, .. } = self;
         for block in table.index.find(range.low)..table.index.len() {
             let (bytes, last) = (table.blocks.get(block)?, table.index.last(block));
+            let bytes = Block { number: block, bytes };
             let visitor = |i, value| (self.visitor)(block, i, value);
             let visited = with_codec!(&table.codec, codec => match codec.locate(bytes, range, last) {
                 Ok(Some(start)) => codec.visit_from(bytes, start.index, range, HammingBall::ALL, visitor),

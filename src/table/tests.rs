@@ -28,11 +28,12 @@ fn write<F: Fingerprint>(
         plan: plan.clone(),
         codec,
         block_size,
-        span: if codec == Codec::EliasFano { 0 } else { span },
+        span: if codec.has_spans() { span } else { 0 },
         fingerprints: counts.fingerprints(),
         code: counts.code(),
+        line_shape: counts.line_shape(),
     };
-    let mut writer = TableWriter::new(Vec::new(), Path::new("t"), header).unwrap();
+    let mut writer = TableWriter::new(Vec::new(), Path::new("t"), header, None).unwrap();
     let mut in_blocks = 0;
     for &x in &permuted {
         in_blocks += writer.push(x).unwrap().unwrap_or(0);
@@ -182,10 +183,10 @@ fn other_widths_and_versions_are_refused() {
     let plan = Plan::named("scan", 3).unwrap();
     let mut bytes = write(&small(), &plan.tables()[0], Codec::Gap, 256, 8);
     assert!(open::<u128>(&bytes).is_err());
-    for version in [0, 1, 2, 6] {
+    for version in [0, 1, 2, 7] {
         bytes[8] = version;
         let error = open::<u64>(&bytes).unwrap_err();
-        assert!(matches!(error, Error::UnsupportedVersion { supported: 5, .. }), "{error}");
+        assert!(matches!(error, Error::UnsupportedVersion { supported: 6, .. }), "{error}");
     }
     // Valid versions, but of tables with other codecs.
     for version in [4, 5] {
@@ -210,11 +211,12 @@ fn unsorted_fingerprints_are_refused() {
         span: 0,
         fingerprints: 3,
         code: SymbolCounter::<u64>::new(Codec::EliasFano).code(),
+        line_shape: None,
     };
-    let mut writer = TableWriter::new(Vec::new(), Path::new("t"), header.clone()).unwrap();
+    let mut writer = TableWriter::new(Vec::new(), Path::new("t"), header.clone(), None).unwrap();
     writer.push(7).unwrap();
     assert!(matches!(writer.push(7), Err(crate::Error::OutOfOrder { .. })));
-    let mut writer = TableWriter::new(Vec::new(), Path::new("t"), header).unwrap();
+    let mut writer = TableWriter::new(Vec::new(), Path::new("t"), header, None).unwrap();
     writer.push(7).unwrap();
     assert!(writer.finish().is_err(), "fewer than announced");
 }
@@ -230,6 +232,7 @@ fn neighbours_differ_where_the_codec_looks() {
         (Codec::EliasFano, by_xor),
         (Codec::Gap, by_minus),
         (Codec::AllDifferences, by_xor),
+        (Codec::PrefixLines, by_xor),
     ] {
         let table = open::<u64>(&write(&fingerprints, &plan, codec, 256, 64)).unwrap();
         let counts = table.differing_bits(1).unwrap();
@@ -255,7 +258,7 @@ fn codings_are_reported_as_in_the_blocks() {
             let codings = table.codings(block).unwrap();
             assert_eq!(codings.len(), decoded.len());
             for (i, coding) in codings.iter().enumerate() {
-                let restarts = codec == Codec::EliasFano || i % usize::from(span) == 0;
+                let restarts = !codec.has_spans() || i % usize::from(span) == 0;
                 assert_eq!(coding.is_none(), restarts, "{codec} {block} {i}");
                 let Some(coding) = coding else { continue };
                 coded += 1;

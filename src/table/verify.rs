@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use byteorder::{ByteOrder, LittleEndian};
 
 use super::reader::Table;
-use crate::codec::{BlockCodec, with_codec};
+use crate::codec::{Block, BlockCodec, with_codec};
 use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::format::{self, table_footer as footer};
@@ -66,11 +66,21 @@ impl<F: Fingerprint> Table<F> {
             let damage = Damage::Checksum { part: "checksums of the blocks", expected, found };
             damaged(Error::corrupt(self.path(), at as u64, damage));
         }
+        if let Some(lines) = &self.lines {
+            let (mut is_sound, at) = (true, lines.offset(0) as u64);
+            lines.verify_pages(|damage| {
+                is_sound = false;
+                damaged(Error::corrupt(self.path(), at, damage));
+            });
+            if is_sound && let Err(damage) = lines.check(self.header().fingerprints) {
+                damaged(Error::corrupt(self.path(), at, damage));
+            }
+        }
         Ok(count)
     }
 
     /// Checks that a block has exactly the bytes that the format prescribes for its fingerprints.
     fn check_code(&self, block: usize, fingerprints: &[F]) -> Result<(), Damage> {
-        with_codec!(&self.codec, codec => codec.check(self.blocks.unverified(block), fingerprints))
+        with_codec!(&self.codec, codec => codec.check(Block { number: block, bytes: self.blocks.unverified(block) }, fingerprints))
     }
 }

@@ -2,16 +2,19 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use byteorder::{ByteOrder, LittleEndian};
 
 use super::header::TableHeader;
 use super::reader::Table;
-use crate::codec::{AnyCodec, BlockCodec, Codec, SymbolCounter, with_codec};
+use crate::codec::{AnyCodec, BlockCodec, Codec, CodecParameters, SymbolCounter, with_codec};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::format::{self, table_footer as footer};
+use crate::format::{self, lines_footer, table_footer as footer};
 use crate::plan::TablePlan;
+use crate::prefix_lines::{LineBuffer, LineWriter};
+use crate::spill::SpillLocation;
 
 /// A writer of a table to any sink, block by block.
 pub(crate) struct TableWriter<F, W> {
@@ -33,13 +36,30 @@ pub(crate) struct TableWriter<F, W> {
     blocks: u64,
     blocks_len: u64,
     index: Vec<F>,
+    lines: Option<LineWriter>,
 }
 
 impl<F: Fingerprint, W: Write> TableWriter<F, W> {
     /// Starts a table and writes its header. `path` appears only in messages.
-    pub(crate) fn new(mut sink: W, path: &Path, header: TableHeader<F>) -> Result<Self> {
+    ///
+    /// Prefix lines are written last. Until then, all but a few MiB of them are in a temporary file at `location`, or in
+    /// memory without a location.
+    pub(crate) fn new(
+        mut sink: W,
+        path: &Path,
+        header: TableHeader<F>,
+        location: Option<Arc<dyn SpillLocation>>,
+    ) -> Result<Self> {
         let block_size = header.block_size;
-        let codec = AnyCodec::new(header.codec, &header.code, header.span, block_size);
+        let parameters = CodecParameters {
+            code: &header.code,
+            span: header.span,
+            block_size,
+            line_shape: header.line_shape,
+            lines: None,
+        };
+        let codec = AnyCodec::new(header.codec, parameters);
+        let lines = header.line_shape.map(|shape| LineWriter::new(shape, LineBuffer::new(location)));
         let bytes = header.encode();
         sink.write_all(&bytes).map_err(Error::io(path, "write"))?;
         let fill_threshold = format::MAX_BLOCK_FINGERPRINTS.min(block_size as usize * 8);
@@ -57,6 +77,7 @@ impl<F: Fingerprint, W: Write> TableWriter<F, W> {
             blocks: 0,
             blocks_len: 0,
             index: Vec::new(),
+            lines,
             header,
         })
     }
@@ -77,6 +98,9 @@ impl<F: Fingerprint, W: Write> TableWriter<F, W> {
             // The last fingerprint stays, to check the order.
             self.pending.drain(..self.cursor);
             self.cursor = 0;
+        }
+        if let (Some(lines), Some(shape)) = (&mut self.lines, self.header.line_shape) {
+            lines.push((fingerprint >> (F::BITS - shape.key_bits())).low_u64())?;
         }
         self.pending.push(fingerprint);
         self.pushed += 1;
@@ -131,19 +155,37 @@ impl<F: Fingerprint, W: Write> TableWriter<F, W> {
             crc.update(bytes);
             self.sink.write_all(bytes).map_err(Error::io(&self.path, "write"))?;
         }
-        let mut bytes = [0; footer::LEN];
-        LittleEndian::write_u64(&mut bytes[footer::BLOCKS..], self.blocks);
-        LittleEndian::write_u64(&mut bytes[footer::BLOCKS_LEN..], self.blocks_len);
-        LittleEndian::write_u32(&mut bytes[footer::HEADER_CRC..], self.header_crc);
-        LittleEndian::write_u32(&mut bytes[footer::BLOCKS_CRC..], self.blocks_crc.finalize());
-        LittleEndian::write_u32(&mut bytes[footer::INDEX_CRC..], crc.finalize());
-        let crc = crc32fast::hash(&bytes[..footer::FOOTER_CRC]);
-        LittleEndian::write_u32(&mut bytes[footer::FOOTER_CRC..], crc);
-        bytes[footer::MAGIC..].copy_from_slice(&format::TABLE_MAGIC);
-        self.sink.write_all(&bytes).map_err(Error::io(&self.path, "write"))?;
         let index_len = self.blocks * F::BYTES as u64;
-        let len = u64::from(self.header.blocks_offset()) + self.blocks_len + index_len + footer::LEN as u64;
-        Ok((self.sink, len))
+        let mut len = u64::from(self.header.blocks_offset()) + self.blocks_len + index_len;
+        let mut bytes = Vec::new();
+        if self.header.codec.spec().has_lines {
+            let padding = self.header.lines_offset(len) - len;
+            let zeros = vec![0; padding as usize];
+            self.sink.write_all(&zeros).map_err(Error::io(&self.path, "write"))?;
+            let (mut dividing, mut lines_len, mut pages_crc) = (0, 0, 0);
+            if let Some(lines) = self.lines {
+                let lines = lines.finish()?;
+                dividing = lines.dividing();
+                (lines_len, pages_crc) = lines.write(&mut self.sink, &self.path)?;
+            }
+            len += padding + lines_len;
+            bytes.resize(lines_footer::LEN, 0);
+            LittleEndian::write_u64(&mut bytes[lines_footer::DIVIDING..], dividing);
+            LittleEndian::write_u32(&mut bytes[lines_footer::PAGES_CRC..], pages_crc);
+        }
+        let start = bytes.len();
+        bytes.resize(start + footer::LEN, 0);
+        let foot = &mut bytes[start..];
+        LittleEndian::write_u64(&mut foot[footer::BLOCKS..], self.blocks);
+        LittleEndian::write_u64(&mut foot[footer::BLOCKS_LEN..], self.blocks_len);
+        LittleEndian::write_u32(&mut foot[footer::HEADER_CRC..], self.header_crc);
+        LittleEndian::write_u32(&mut foot[footer::BLOCKS_CRC..], self.blocks_crc.finalize());
+        LittleEndian::write_u32(&mut foot[footer::INDEX_CRC..], crc.finalize());
+        foot[footer::MAGIC..].copy_from_slice(&format::TABLE_MAGIC);
+        let crc = crc32fast::hash(&bytes[..start + footer::FOOTER_CRC]);
+        LittleEndian::write_u32(&mut bytes[start + footer::FOOTER_CRC..], crc);
+        self.sink.write_all(&bytes).map_err(Error::io(&self.path, "write"))?;
+        Ok((self.sink, len + bytes.len() as u64))
     }
 }
 
@@ -205,7 +247,7 @@ impl<F: Fingerprint> Table<F> {
             previous = Some(fingerprint);
         }
         let header = TableHeader::new(plan.clone(), codec, block_size, span, &counts)?;
-        let mut writer = TableWriter::new(Vec::new(), path, header)?;
+        let mut writer = TableWriter::new(Vec::new(), path, header, None)?;
         for &fingerprint in fingerprints {
             writer.push(fingerprint)?;
         }

@@ -106,6 +106,16 @@ pub(super) fn reading(page: &mut SpecPage) {
     );
 }
 
+/// Adds forged blocks of the codec `prefix-lines`.
+pub(super) fn suffixes(page: &mut SpecPage) {
+    let lines = one_table(Codec::PrefixLines, None, &FINGERPRINTS);
+    let one = |at: usize, change: fn(u8) -> u8| block(&lines, move |block| block[at] = change(block[at]));
+    page.add("suffixes", "another width", "width is", one(WIDTH_OFFSET, |width| width - 1));
+    page.add("suffixes", "more than have room", "count is 5", one(COUNT_OFFSET, |count| count + 1));
+    let message = "a block and the code of its fingerprints";
+    page.add("first", "another suffix", message, one(8, |byte| byte ^ 1));
+}
+
 pub(super) fn coding(page: &mut SpecPage) {
     let message = "a block and the code of its fingerprints";
     // The highest differing bit of 0x10 and 0x3f is bit 5, which is set in 0x20.

@@ -276,6 +276,10 @@ pub(super) struct ForgedTable {
     pub(super) header: Vec<u8>,
     pub(super) blocks: Vec<Vec<u8>>,
     pub(super) index: Vec<u64>,
+    /// The prefix lines, if the table has any, with those that divide others.
+    pub(super) lines: Vec<[u8; 64]>,
+    /// Number of lines that divide others; `None` if the table has no prefix lines.
+    pub(super) dividing: Option<u64>,
 }
 
 impl ForgedTable {
@@ -283,10 +287,16 @@ impl ForgedTable {
         let foot = bytes.len() - 40;
         let start = u32_at(bytes, 24);
         let index = start + u64_at(bytes, foot + 8) as usize;
+        let index_end = index + u64_at(bytes, foot) as usize * 8;
+        let has_lines = u32_at(bytes, 8) == 6;
+        let lines = if has_lines { index_end.next_multiple_of(64) } else { index_end };
+        let count = if has_lines { (u64_at(bytes, 36 + 64) + u64_at(bytes, foot - 12)) as usize } else { 0 };
         ForgedTable {
             header: bytes[..start].to_vec(),
             blocks: bytes[start..index].chunks(u32_at(bytes, 16)).map(<[u8]>::to_vec).collect(),
-            index: bytes[index..foot].chunks(8).map(|field| u64_at(field, 0)).collect(),
+            index: bytes[index..index_end].chunks(8).map(|field| u64_at(field, 0)).collect(),
+            lines: bytes[lines..lines + count * 64].as_chunks().0.to_vec(),
+            dividing: has_lines.then(|| u64_at(bytes, foot - 12)),
         }
     }
 
@@ -296,6 +306,13 @@ impl ForgedTable {
         self.blocks.iter().for_each(|block| bytes.extend(block));
         let length = (bytes.len() - self.header.len()) as u64;
         self.index.iter().for_each(|last| bytes.extend(last.to_le_bytes()));
+        if let Some(dividing) = self.dividing {
+            bytes.resize(bytes.len().next_multiple_of(64), 0);
+            self.lines.iter().for_each(|line| bytes.extend(line));
+            bytes.resize(bytes.len() + self.lines.len().div_ceil(64) * 4, 0);
+            bytes.extend(dividing.to_le_bytes());
+            bytes.extend([0; 4]);
+        }
         bytes.extend((self.index.len() as u64).to_le_bytes());
         bytes.extend(length.to_le_bytes());
         bytes.extend([0; 16]);

@@ -7,6 +7,7 @@ mod file_frame;
 mod forging;
 mod log;
 mod manifest;
+mod prefix_lines;
 mod segment_values;
 mod table;
 
@@ -40,6 +41,7 @@ fn cases() -> Vec<Case> {
     let pages = [
         file_frame::page(),
         table::page(),
+        prefix_lines::page(),
         segment_values::ids(),
         segment_values::names(),
         segment_values::notes(),

@@ -57,6 +57,7 @@ pub(super) fn page() -> SpecPage {
     super::blocks::reading(&mut page);
     checking(&mut page);
     super::blocks::coding(&mut page);
+    super::blocks::suffixes(&mut page);
     page
 }
 
@@ -64,7 +65,7 @@ fn opening(page: &mut SpecPage) {
     let [gap, elias_fano] = [Codec::Gap, Codec::EliasFano].map(|codec| one_table(codec, None, &FINGERPRINTS));
     for (variant, at, value, message) in [
         ("bits 128", 12, &[128][..], "bits is 128"),
-        ("codec 4", 13, &[4], "codec"),
+        ("codec 5", 13, &[5], "codec"),
         ("65 prefix bits", 14, &[65], "prefix bits is 65"),
         ("17 flips", 15, &[17], "flips is 17"),
         ("block size 128", 16, &[128, 0, 0, 0], "block size is 128"),
@@ -85,6 +86,7 @@ fn opening(page: &mut SpecPage) {
     let version =
         |codec, version| changed(&one_table(codec, None, &FINGERPRINTS), |table| table.header[8] = version);
     page.add("codec-version", "5 for gap", "version is 5", version(Codec::Gap, 5));
+    page.add("codec-version", "3 for prefix-lines", "", version(Codec::PrefixLines, 3));
     page.add("codec-version", "3 for all-differences", "version is 3", version(Codec::AllDifferences, 3));
     page.add(
         "permutation",

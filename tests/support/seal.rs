@@ -44,12 +44,46 @@ fn seal_table(bytes: &mut [u8]) {
     for (number, block) in bytes[blocks..index].chunks_mut(block_size).enumerate() {
         seal_block(number, block, &mut all);
     }
-    let crcs = [crc32fast::hash(&bytes[..blocks]), all.finalize(), crc32fast::hash(&bytes[index..foot])];
+    let has_lines = u32_at(bytes, 8) == 6;
+    let (fields, index_end) = if has_lines {
+        let width = bytes.get(12).map_or(8, |bits| usize::from(bits / 8).max(1));
+        let fields = foot.saturating_sub(12);
+        (
+            fields,
+            index.saturating_add(u64_at(bytes, foot).saturating_mul(width)).clamp(index, fields.max(index)),
+        )
+    } else {
+        (foot, foot)
+    };
+    let crcs = [crc32fast::hash(&bytes[..blocks]), all.finalize(), crc32fast::hash(&bytes[index..index_end])];
     for (i, crc) in crcs.into_iter().enumerate() {
         put_crc(bytes, foot + 16 + 4 * i, crc);
     }
-    let crc = crc32fast::hash(&bytes[foot..foot + 28]);
+    if has_lines {
+        seal_lines(bytes, blocks, index_end, fields);
+    }
+    let crc = crc32fast::hash(&bytes[fields..foot + 28]);
     put_crc(bytes, foot + 28, crc);
+}
+
+/// Recomputes the checksums of the pages of a table's prefix lines, and the checksum of these. `fields` is the offset of the
+/// fields about lines before the footer.
+fn seal_lines(bytes: &mut [u8], blocks: usize, index_end: usize, fields: usize) {
+    let bits = bytes.get(12).map_or(0, |&bits| usize::from(bits));
+    let lines = u64_at(bytes, 36 + bits).saturating_add(u64_at(bytes, fields));
+    let start = index_end.next_multiple_of(if blocks == 4096 { 4096 } else { 64 });
+    let pages = lines.div_ceil(64);
+    let Some(end) = lines.checked_mul(64).and_then(|len| start.checked_add(len)) else { return };
+    let Some(crcs_end) = end.checked_add(pages * 4).filter(|&crcs_end| crcs_end <= fields) else { return };
+    for page in 0..pages {
+        let first = start + page * 4096;
+        let mut crc = crc32fast::Hasher::new();
+        crc.update(&(page as u64).to_le_bytes());
+        crc.update(&bytes[first..(first + 4096).min(end)]);
+        put_crc(bytes, end + page * 4, crc.finalize());
+    }
+    let crc = crc32fast::hash(&bytes[end..crcs_end]);
+    put_crc(bytes, fields + 8, crc);
 }
 
 fn seal_chunked(bytes: &mut [u8], header: usize, entry: usize) {

@@ -47,20 +47,23 @@ Of a table:
   plan                        name of the segment's plan
   prefix_bits, flips          prefix length in bits, and the most bits that a probe flips
   codec, fingerprints, block_size, span, blocks  codec settings and sizes
+  key_bits, lines, dividing_lines  codec prefix-lines: bits of each fingerprint in the lines, their
+                              number, and the number of lines that divide others; else null
   bytes, bits_per_fingerprint, floor_bits_per_fingerprint, memory  as above, for this table
   permutation                 bits of the original fingerprint, in the table's order
   histogram                   only with --table: fingerprints by first differing bit, from 0
   symbols                     only with --table: an object for each symbol in the blocks: h,
-                              differing, earlier, count of fingerprints; none for restart points and
-                              elias-fano
+                              differing, earlier, count of fingerprints; none for restart points,
+                              elias-fano and prefix-lines
 Of a block, with --block:
   segment, table, block       their numbers, from 0
   offset, bytes               offset in its file, and size in bytes
   fingerprints                number of fingerprints
-  width                       bits of a restart point; elias-fano: lower bits of each
+  width                       bits of a restart point; elias-fano: lower bits of each;
+                              prefix-lines: bits of each after its prefix
   first, last                 fingerprints, permuted
   values                      an object for each fingerprint: permuted, original, coded (h,
-                              differing, back; null for a restart point, and in elias-fano)
+                              differing, back; null for a restart point, in elias-fano and prefix-lines)
 
 The first differing bit is counted from 0, the most significant bit, between a fingerprint and its predecessor. For codec gap it \
 is the top bit of their difference.

@@ -124,8 +124,17 @@ pub(crate) fn print_table<F: Fingerprint>(
         "  prefix        {} bits; a probe flips at most {}",
         header.plan.prefix_bits, header.plan.flips
     ))?;
-    output
-        .write_line(format_args!("  codec         {}, restart points every {}", header.codec, header.span))?;
+    let restart_points =
+        if header.span > 0 { format!(", restart points every {}", header.span) } else { String::new() };
+    output.write_line(format_args!("  codec         {}{restart_points}", header.codec))?;
+    if let Some(lines) = table.prefix_lines() {
+        output.write_line(format_args!(
+            "  prefix lines  {} with {} bits of each fingerprint; {} more divide others",
+            format_count(lines.lines),
+            lines.key_bits,
+            format_count(lines.dividing_lines)
+        ))?;
+    }
     output.write_line(format_args!(
         "  blocks        {} of {} bytes, {:.1} fingerprints each",
         format_count(table.blocks() as u64),
@@ -182,6 +191,7 @@ pub(crate) fn print_block<F: Fingerprint>(
     output.write_line(format_args!("  offset {}, {} bytes", info.offset, info.len))?;
     let width = match table.header().codec {
         Codec::EliasFano => "lower bits of each fingerprint",
+        Codec::PrefixLines => "bits of each fingerprint after its prefix",
         _ => "bits of a restart point",
     };
     let fingerprints = format_count_of(info.fingerprints as u64, "fingerprint");

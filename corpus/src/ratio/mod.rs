@@ -49,12 +49,13 @@ pub enum CompressionMethod {
 
 impl CompressionMethod {
     /// Returns all methods that [`compression_ratios`] measures. The methods with zstd use the level `zstd_level`.
-    pub fn all(zstd_level: i32) -> [CompressionMethod; 10] {
+    pub fn all(zstd_level: i32) -> [CompressionMethod; 11] {
         [
             CompressionMethod::Table(Codec::FirstDifference),
             CompressionMethod::Table(Codec::Gap),
             CompressionMethod::Table(Codec::EliasFano),
             CompressionMethod::Table(Codec::AllDifferences),
+            CompressionMethod::Table(Codec::PrefixLines),
             CompressionMethod::EliasFano,
             CompressionMethod::Rice,
             CompressionMethod::Zstd(zstd_level),

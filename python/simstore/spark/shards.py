@@ -31,7 +31,7 @@ def build_store(
     id: str = "id",
     distance: int = 3,
     *,
-    codec: Literal["first-difference", "gap", "elias-fano", "all-differences"] | None = None,
+    codec: Literal["first-difference", "gap", "elias-fano", "all-differences", "prefix-lines"] | None = None,
     plan: str | None = None,
     profile: Profile | str | None = None,
     memory: int | str | None = None,

@@ -162,7 +162,7 @@ def build_shard(
     id: str = "id",
     bits: Literal[64, 128] = 64,
     distance: int = 3,
-    codec: Literal["first-difference", "gap", "elias-fano", "all-differences"] | None = None,
+    codec: Literal["first-difference", "gap", "elias-fano", "all-differences", "prefix-lines"] | None = None,
     plan: str | None = None,
     profile: Profile | str | None = None,
     memory: int | str | None = None,

@@ -17,8 +17,8 @@ use self::decoder::{
     CodeWordBuffer, EMPTY_WORDS, GROUP_LEN, GroupDeltas, SpanReader, WORDS_PER_LOAD, WordDecoder,
 };
 use super::block_codec::{
-    BlockCodec, BlockFit, CodecCosts, CodecKind, CodecSpec, FingerprintRange, HammingBall,
-    NONCONFORMING_BLOCK, ScanStart,
+    Block, BlockCodec, BlockFit, CodecCosts, CodecKind, CodecParameters, CodecSpec, FingerprintRange,
+    HammingBall, NONCONFORMING_BLOCK, ScanStart,
 };
 use super::spans::{SpanDirectory, SpanLayout};
 use super::symbols::{Coding, SymbolHistogram};
@@ -42,13 +42,14 @@ impl CodecKind for AllDifferences {
         name: "all-differences",
         format_version: format::VERSION_WITH_ALL_DIFFERENCES,
         has_code: true,
+        has_lines: false,
         alphabet_size,
         default_spans: Some([32, 32]),
         default_block_sizes: [4096, 4096],
         costs: CodecCosts { bits: 1.6, probe: 100.0, decode: 4.5, miss: 1.6 },
     };
 
-    fn new(code: &HuffmanCode, span: u16, block_size: u32) -> Self {
+    fn new(CodecParameters { code, span, block_size, .. }: CodecParameters<'_>) -> Self {
         // The size of the alphabet implies the width of the fingerprints.
         let bits = (code.lengths().len() / alphabet_size(1)) as u32;
         let spans = SpanLayout::new(span, block_size);
@@ -210,7 +211,7 @@ impl<F: Fingerprint> BlockCodec<F> for AllDifferences {
         self.spans.encode(fingerprints, block, |i, _| self.data_bits::<F>(&coded[i]), write);
     }
 
-    fn check(&self, block: &[u8], fingerprints: &[F]) -> Result<(), Damage> {
+    fn check(&self, Block { bytes: block, .. }: Block<'_>, fingerprints: &[F]) -> Result<(), Damage> {
         // A writer may choose any valid coding of a fingerprint.
         let coded = self.read_codings(block, fingerprints)?;
         let write = |i: usize, span: &[F], block: &mut [u8], bits| {
@@ -219,7 +220,11 @@ impl<F: Fingerprint> BlockCodec<F> for AllDifferences {
         self.spans.check(block, fingerprints, |i, _| self.data_bits::<F>(&coded[i]), write)
     }
 
-    fn codings(&self, block: &[u8], fingerprints: &[F]) -> Result<Vec<Option<Coding>>, Damage> {
+    fn codings(
+        &self,
+        Block { bytes: block, .. }: Block<'_>,
+        fingerprints: &[F],
+    ) -> Result<Vec<Option<Coding>>, Damage> {
         let coded = self.read_codings(block, fingerprints)?;
         let span =
             |span: Vec<DeltaCoding>| iter::once(None).chain(span.into_iter().map(|coded| Some(coded.into())));
@@ -227,7 +232,7 @@ impl<F: Fingerprint> BlockCodec<F> for AllDifferences {
     }
 
     #[inline(always)]
-    fn decode(&self, block: &[u8], fingerprints: &mut Vec<F>) -> Result<(), Damage> {
+    fn decode(&self, Block { bytes: block, .. }: Block<'_>, fingerprints: &mut Vec<F>) -> Result<(), Damage> {
         let directory = SpanDirectory::read(&self.spans, block)?;
         let before = fingerprints.len();
         fingerprints.resize(before + directory.header.count, F::ZERO);
@@ -250,20 +255,30 @@ impl<F: Fingerprint> BlockCodec<F> for AllDifferences {
     const PREFETCHES_FOR_LOCATE: bool = true;
 
     #[inline(always)]
-    fn prefetch_for_locate(&self, block: &[u8], low: F, last: F) -> Result<(), Damage> {
+    fn prefetch_for_locate(
+        &self,
+        Block { bytes: block, .. }: Block<'_>,
+        low: F,
+        last: F,
+    ) -> Result<(), Damage> {
         SpanDirectory::read(&self.spans, block)?.prefetch(low, last);
         Ok(())
     }
 
     #[inline(always)]
-    fn locate(&self, block: &[u8], range: FingerprintRange<F>, last: F) -> Result<Option<ScanStart>, Damage> {
+    fn locate(
+        &self,
+        Block { bytes: block, .. }: Block<'_>,
+        range: FingerprintRange<F>,
+        last: F,
+    ) -> Result<Option<ScanStart>, Damage> {
         SpanDirectory::read(&self.spans, block)?.locate(range.low, range.high, last)
     }
 
     #[inline(always)]
     fn visit_from(
         &self,
-        block: &[u8],
+        Block { bytes: block, .. }: Block<'_>,
         start_index: u32,
         FingerprintRange { low, high }: FingerprintRange<F>,
         ball: HammingBall<F>,

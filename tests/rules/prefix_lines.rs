@@ -1,0 +1,198 @@
+//! Forged stores that break the format's rules for prefix lines.
+
+use simstore::Codec;
+
+use super::forging::{ForgedTable, SpecPage, file_mut, one_table, put};
+use crate::support::seal::{StoreFiles, update_manifest};
+
+/// Byte offset, in the header of a table, of the number of main lines.
+const LINES_OFFSET: usize = 36 + 64;
+/// Byte offset, in the header of a table, of the key bits.
+const KEY_BITS_OFFSET: usize = LINES_OFFSET + 8;
+// Byte offsets in a line.
+const LOW_BITS: usize = 1;
+const LINES: usize = 4;
+const RANK: usize = 8;
+const KEYS: usize = 13;
+const NUMBER: usize = 16;
+
+fn changed(base: &StoreFiles, change: impl FnOnce(&mut ForgedTable)) -> StoreFiles {
+    let mut files = base.clone();
+    let bytes = file_mut(&mut files, ".table");
+    let mut table = ForgedTable::read(bytes);
+    change(&mut table);
+    *bytes = table.write();
+    update_manifest(&mut files);
+    files
+}
+
+/// Returns a copy of the store `base`, after `change` has changed the line with this number. All checksums are valid.
+fn line(base: &StoreFiles, number: usize, change: impl FnOnce(&mut [u8; 64])) -> StoreFiles {
+    changed(base, |table| change(&mut table.lines[number]))
+}
+
+/// Returns the index of the only line of this kind: 1 for divided lines, 3 for runs.
+fn number_of(base: &StoreFiles, kind: u8) -> usize {
+    let mut files = base.clone();
+    let table = ForgedTable::read(file_mut(&mut files, ".table"));
+    let mut numbers = (0..table.lines.len()).filter(|&number| table.lines[number][0] == kind);
+    numbers.next().unwrap()
+}
+
+pub(super) fn page() -> SpecPage {
+    let mut page = SpecPage::new("prefix-lines.md");
+    // A hundred fingerprints, spread evenly: three lines of keys.
+    let spread: Vec<u64> = (0..100).map(|i| i << 57 | i).collect();
+    let spread = one_table(Codec::PrefixLines, None, &spread);
+    // A line with a hundred equal keys is a run; one with a hundred different ones is divided.
+    let mut dense: Vec<u64> = (0..100).map(|i| 7 << 56 | i).collect();
+    dense.extend((0..100).map(|i| 0xb0 << 56 | i << 52));
+    let dense = one_table(Codec::PrefixLines, None, &dense);
+    opening(&mut page, &spread);
+    reading(&mut page, &spread, &dense);
+    checking(&mut page, &spread, &dense);
+    page
+}
+
+fn opening(page: &mut SpecPage, spread: &StoreFiles) {
+    let message = "key bits is";
+    for bits in [7, 41] {
+        let files = changed(spread, |table| table.header[KEY_BITS_OFFSET] = bits);
+        page.add("key-bits", &format!("{bits} bits"), message, files);
+    }
+    let message = "lines is";
+    let lines =
+        |count: u64| changed(spread, |table| put(&mut table.header, LINES_OFFSET, &count.to_le_bytes()));
+    page.add("lines", "none with fingerprints", message, lines(0));
+    page.add("lines", "more than buckets", message, lines(1 << 20));
+    let empty = one_table(Codec::PrefixLines, None, &[]);
+    page.add(
+        "lines",
+        "one without fingerprints",
+        message,
+        changed(&empty, |table| table.header[LINES_OFFSET] = 1),
+    );
+    let many_slots = changed(spread, |table| table.header[KEY_BITS_OFFSET] = 8 + 8);
+    page.add("lines", "more than 32 slots", message, many_slots);
+    let mut files = spread.clone();
+    let bytes = file_mut(&mut files, ".table");
+    let at = bytes.len() - 40 - 4;
+    bytes[at] ^= 1;
+    seal_footer_of_lines(bytes);
+    update_manifest(&mut files);
+    page.add("pages-checksum", "another", "checksum of the checksums of the prefix lines", files);
+}
+
+/// Recomputes the checksum of the footer of a table with prefix lines.
+fn seal_footer_of_lines(bytes: &mut [u8]) {
+    let foot = bytes.len() - 52;
+    let crc = crc32fast::hash(&bytes[foot..foot + 40]);
+    put(bytes, foot + 40, &crc.to_le_bytes());
+}
+
+fn reading(page: &mut SpecPage, spread: &StoreFiles, dense: &StoreFiles) {
+    let mut files = spread.clone();
+    let bytes = file_mut(&mut files, ".table");
+    // The last line is followed by one checksum and the footer.
+    let at = bytes.len() - 52 - 4 - 1;
+    bytes[at] ^= 1;
+    update_manifest(&mut files);
+    page.add("page-checksum", "of the last line", "checksum of the prefix lines from byte", files);
+
+    page.add("kind", "5", "kind of a line is 5", line(spread, 0, |line| line[0] = 5));
+    let message = "counts is";
+    page.add(
+        "slots",
+        "52 ones",
+        message,
+        line(spread, 0, |line| put(line, 0, &((1_u64 << 53) - 2).to_le_bytes())),
+    );
+    page.add("slots", "a key in slot 62", message, line(spread, 0, |line| line[7] |= 0x80));
+
+    let divided = number_of(dense, 1);
+    let message = "low bits is 9";
+    page.add("division", "9 low bits", message, line(dense, divided, |line| line[LOW_BITS] = 9));
+    let message = "lines is";
+    page.add("division", "one line", message, line(dense, divided, |line| line[LINES] = 1));
+    page.add(
+        "division",
+        "more lines than buckets",
+        message,
+        line(dense, divided, |line| line[LINES + 3] = 1),
+    );
+    let message = "first line is";
+    page.add("division", "by a main line", message, line(dense, divided, |line| line[NUMBER] = 0));
+    page.add(
+        "division",
+        "by lines behind the last",
+        message,
+        line(dense, divided, |line| line[NUMBER + 2] = 1),
+    );
+    let message = "the fingerprints of a block and the keys of the prefix lines";
+    // The last line with keys has one less: its highest one.
+    let last = |line: &mut [u8; 64]| {
+        let counts = u64::from_le_bytes(line[..8].try_into().unwrap());
+        let top = 63 - counts.leading_zeros();
+        put(line, 0, &(counts ^ 1 << top).to_le_bytes());
+        line[KEYS + counts.count_ones() as usize - 1] = 0;
+    };
+    page.add(
+        "line-keys",
+        "a key less",
+        message,
+        changed(spread, |table| last(table.lines.last_mut().unwrap())),
+    );
+}
+
+fn checking(page: &mut SpecPage, spread: &StoreFiles, dense: &StoreFiles) {
+    let message = "the rank of a prefix line and the keys before it";
+    // Found by readers too: the ranks of the block's fingerprints have a gap.
+    page.add("ranks", "one more", "", line(spread, 1, |line| line[RANK] += 1));
+    // An empty line: nothing reads its rank.
+    let ends = one_table(Codec::PrefixLines, None, &{
+        let mut ends: Vec<u64> = (0..40).collect();
+        ends.extend((0..60).map(|i| u64::MAX - i));
+        ends
+    });
+    let empty = {
+        let mut files = ends.clone();
+        let table = ForgedTable::read(file_mut(&mut files, ".table"));
+        (0..table.lines.len()).find(|&number| table.lines[number][..8] == [0; 8]).unwrap()
+    };
+    page.add("ranks", "of a line without keys", message, line(&ends, empty, |line| line[RANK] += 1));
+
+    let message = "the keys of a prefix line";
+    let run = number_of(dense, 3);
+    page.add(
+        "empty-slot",
+        "a run outside of its line",
+        message,
+        line(dense, run, |line| line[NUMBER + 5] = 1),
+    );
+    let wide = line(dense, dividing_line(dense), |line| line[KEYS] |= 0x80);
+    page.add("low-bits", "of a dividing line", message, wide);
+    let swapped = line(dense, dividing_line(dense), |line| line.swap(KEYS, KEYS + 1));
+    page.add("order", "two keys of a slot", message, swapped);
+    let message = "a prefix line and the code of its keys";
+    page.add("unused", "a low byte", message, line(spread, 0, |line| line[63] = 1));
+    page.add("unused", "a byte of a run", message, line(dense, run, |line| line[40] = 1));
+    page.add(
+        "division-order",
+        "a line that nothing uses",
+        "the number of prefix lines and those that divide others",
+        changed(dense, |table| {
+            table.lines.push([0; 64]);
+            table.dividing = table.dividing.map(|dividing| dividing + 1);
+        }),
+    );
+}
+
+/// Returns the number of a line with keys that divides another.
+fn dividing_line(base: &StoreFiles) -> usize {
+    let mut files = base.clone();
+    let table = ForgedTable::read(file_mut(&mut files, ".table"));
+    let main = table.lines.len() - table.dividing.unwrap() as usize;
+    (main..table.lines.len())
+        .find(|&number| table.lines[number][0] & 1 == 0 && table.lines[number][..8] != [0; 8])
+        .unwrap()
+}
