@@ -8,7 +8,6 @@ mod matching_bytes;
 mod span_groups;
 mod word_group;
 
-pub(crate) use self::matching_bytes::matching_bytes;
 pub(crate) use self::span_groups::{FieldGroup8, TailGroup8, TailGroup8Matches};
 pub(crate) use self::word_group::{Deltas8, MAX_POSITIONS, WordGroup8};
 
@@ -25,6 +24,16 @@ pub trait Kernel {
     type Output;
     /// Runs the kernel. Uses the instructions that the calling function is compiled for.
     fn run(self) -> Self::Output;
+
+    /// Like [`Kernel::run`]. `level` is the level of the instructions that the calling function is compiled for.
+    #[inline(always)]
+    fn run_at(self, level: Level) -> Self::Output
+    where
+        Self: Sized,
+    {
+        let _ = level;
+        self.run()
+    }
 }
 
 /// Runs a kernel with the newest instructions that this processor has, of those that kernels are compiled for.
@@ -35,7 +44,7 @@ pub fn dispatch<K: Kernel>(kernel: K) -> K::Output {
         // SAFETY: the processor has the features that the callee is compiled for.
         return unsafe { if x86::level() >= x86::V4 { x86::run_v4(kernel) } else { x86::run_v3(kernel) } };
     }
-    kernel.run()
+    kernel.run_at(Level::ANY)
 }
 
 /// Prefetches the cache line of the slice's element at index `at`. The index may lie outside the slice.
@@ -49,6 +58,39 @@ pub(crate) fn prefetch<T>(slice: &[T], at: usize) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (slice, at);
+}
+
+/// A level of instructions that this processor has. A kernel knows its level when it is compiled, so that
+/// [`Level::select`] and the like take no time to find it out.
+#[derive(Clone, Copy, Debug)]
+pub struct Level(#[cfg(target_arch = "x86_64")] u8);
+
+impl Level {
+    /// The level that any processor has.
+    pub(crate) const ANY: Level = Level(
+        #[cfg(target_arch = "x86_64")]
+        x86::V1,
+    );
+
+    /// Returns the highest level of this processor.
+    #[inline(always)]
+    pub(crate) fn of_processor() -> Level {
+        Level(
+            #[cfg(target_arch = "x86_64")]
+            x86::level(),
+        )
+    }
+
+    /// Like [`select`].
+    #[inline(always)]
+    pub(crate) fn select(self, word: u64, rank: u32) -> u32 {
+        #[cfg(target_arch = "x86_64")]
+        if self.0 >= x86::V3 {
+            // SAFETY: the processor has BMI2.
+            return unsafe { x86::select(word, rank) };
+        }
+        select_plain(word, rank)
+    }
 }
 
 /// Returns the position of the set bit of `word` that has `rank` set bits below it. `word` must have more than `rank` set
@@ -179,7 +221,7 @@ mod x86 {
     use std::sync::atomic::{AtomicU8, Ordering};
 
     const UNKNOWN: u8 = 0;
-    const V1: u8 = 1;
+    pub(super) const V1: u8 = 1;
     pub(super) const V3: u8 = 2;
     pub(super) const V4: u8 = 3;
 
@@ -226,14 +268,14 @@ mod x86 {
     #[inline(never)]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
     pub(super) fn run_v3<K: super::Kernel>(kernel: K) -> K::Output {
-        kernel.run()
+        kernel.run_at(super::Level(V3))
     }
 
     #[inline(never)]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,avx512vpopcntdq")]
     pub(super) fn run_v4<K: super::Kernel>(kernel: K) -> K::Output {
-        kernel.run()
+        kernel.run_at(super::Level(V4))
     }
 
     #[inline]

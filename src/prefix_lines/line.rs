@@ -4,7 +4,7 @@ use byteorder::{ByteOrder, LittleEndian};
 
 use super::shape::{LineShape, MAX_LINE_KEYS};
 use crate::error::Damage;
-use crate::simd;
+use crate::simd::Level;
 
 /// Length of a line in bytes: a cache line.
 pub(crate) const LINE_BYTES: usize = 64;
@@ -102,8 +102,8 @@ impl PrefixLine<'_> {
     /// Returns a mask of the keys whose low byte differs from `low` in at most `distance` of the bits of `mask`. Bit i is for
     /// the key with the index i; bits from the number of keys on have no meaning.
     #[inline(always)]
-    pub(crate) fn matching_keys(self, low: u8, mask: u8, distance: u32) -> u64 {
-        simd::matching_bytes(self.0, low, mask, distance) >> KEYS
+    pub(crate) fn matching_keys(self, level: Level, low: u8, mask: u8, distance: u32) -> u64 {
+        level.matching_bytes(self.0, low, mask, distance) >> KEYS
     }
 
     /// Encodes a line of keys. `slots` has the slot of each key, ascending; `low_bytes` the low byte of each key.
@@ -181,8 +181,9 @@ pub(crate) struct SlotKeys {
 impl SlotKeys {
     /// Returns the keys of a slot. `counts` are the counts of the line.
     #[inline(always)]
-    pub(crate) fn of_slot(counts: u64, slot: u32) -> SlotKeys {
-        let zero = zero_position(counts, slot);
+    pub(crate) fn of_slot(level: Level, counts: u64, slot: u32) -> SlotKeys {
+        // Valid counts have more zeros than slots. In others, the position is at most 63.
+        let zero = level.select(!counts, slot).min(63);
         let count = (counts >> zero >> 1).trailing_ones();
         SlotKeys { start: zero.saturating_sub(slot), count }
     }
@@ -192,11 +193,4 @@ impl SlotKeys {
     pub(crate) fn mask(self) -> u64 {
         (1_u64.checked_shl(self.count).unwrap_or(0).wrapping_sub(1)) << (self.start % 64)
     }
-}
-
-/// Returns the position of the zero with this index, counted from 0. Counts of a valid line have more zeros than slots; in
-/// others, the result is at most 63.
-#[inline(always)]
-fn zero_position(counts: u64, index: u32) -> u32 {
-    simd::select(!counts, index).min(63)
 }

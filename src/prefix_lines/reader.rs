@@ -11,6 +11,7 @@ use super::shape::LineShape;
 use super::{PAGE_LINES, page_count, page_crc};
 use crate::error::Damage;
 use crate::file_bytes::Bytes;
+use crate::simd::Level;
 
 /// The prefix lines of an open table, with a bit for each page whose checksum has been verified.
 #[derive(Debug)]
@@ -27,24 +28,39 @@ pub(crate) struct PrefixLines {
 
 /// A bit for each page of lines: whether its checksum has been verified.
 #[derive(Debug)]
-pub(crate) struct VerifiedPages(Box<[AtomicU64]>);
+pub(crate) struct VerifiedPages {
+    bits: Box<[AtomicU64]>,
+    /// Number of pages that have not been verified.
+    left: AtomicU64,
+}
 
 impl VerifiedPages {
     fn new(pages: u64) -> VerifiedPages {
-        VerifiedPages((0..pages.div_ceil(64)).map(|_| AtomicU64::new(0)).collect())
+        let bits = (0..pages.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        VerifiedPages { bits, left: AtomicU64::new(pages) }
+    }
+
+    /// Whether all pages have been verified.
+    #[inline(always)]
+    pub(crate) fn are_all(&self) -> bool {
+        self.left.load(Ordering::Relaxed) == 0
     }
 
     /// Whether the page of this line has been verified.
     #[inline(always)]
     pub(crate) fn is_verified(&self, line: u64) -> bool {
         let page = line / PAGE_LINES;
-        self.0
+        self.bits
             .get(page as usize / 64)
             .is_some_and(|word| word.load(Ordering::Relaxed) >> (page % 64) & 1 == 1)
     }
 
     fn set(&self, page: u64) {
-        self.0[page as usize / 64].fetch_or(1 << (page % 64), Ordering::Relaxed);
+        let bit = 1 << (page % 64);
+        // Of several threads, one counts the page.
+        if self.bits[page as usize / 64].fetch_or(bit, Ordering::Relaxed) & bit == 0 {
+            self.left.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -83,7 +99,7 @@ impl PrefixLines {
 
     /// Memory in bytes that this struct takes in addition to the bytes of the file.
     pub(crate) fn memory(&self) -> usize {
-        size_of_val(&self.verified.0[..])
+        size_of_val(&self.verified.bits[..])
     }
 
     /// Offset of a line in the file, in bytes.
@@ -173,7 +189,7 @@ impl PrefixLines {
             let line = self.line(group.first_line + address.line)?;
             match line.kind(group.shape)? {
                 LineKind::Keys { counts } => {
-                    let keys = SlotKeys::of_slot(counts, address.slot);
+                    let keys = SlotKeys::of_slot(Level::of_processor(), counts, address.slot);
                     let low = (relative & ((1 << group.shape.low_bits()) - 1)) as u8;
                     let indexes = keys.start..keys.start + keys.count;
                     let smaller = indexes.take_while(|&index| line.low_byte(index) < low).count();
@@ -263,7 +279,7 @@ impl PrefixLines {
         match kind {
             LineKind::Keys { counts: 0 } => {}
             LineKind::Keys { counts } => {
-                let low_mask = (1_u64 << shape.low_bits()) - 1;
+                let (level, low_mask) = (Level::of_processor(), (1_u64 << shape.low_bits()) - 1);
                 for bucket in shape.buckets(number) {
                     let first = group.base + (bucket << shape.low_bits());
                     if first > high {
@@ -272,7 +288,7 @@ impl PrefixLines {
                     if first + low_mask < low {
                         continue;
                     }
-                    let keys = SlotKeys::of_slot(counts, shape.address(bucket).slot);
+                    let keys = SlotKeys::of_slot(level, counts, shape.address(bucket).slot);
                     for index in keys.start..keys.start + keys.count {
                         let key = first + (u64::from(line.low_byte(index)) & low_mask);
                         let run = KeyRun { key, rank: rank + u64::from(index), count: 1 };

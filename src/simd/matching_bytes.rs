@@ -1,25 +1,28 @@
 //! Compares the bytes of a cache line with one byte.
 
-/// Returns a mask of the bytes that differ from `byte` in at most `distance` of the bits of `mask`. Bit i of the result is
-/// for the byte with the index i.
-#[inline(always)]
-pub(crate) fn matching_bytes(bytes: &[u8; 64], byte: u8, mask: u8, distance: u32) -> u64 {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use super::x86::{V3, V4, level};
-        if level() >= V4 {
-            // SAFETY: the processor has the features that the callee is compiled for.
-            return unsafe { x86::matching_bytes_v4(bytes, byte, mask, distance) };
+use super::Level;
+
+impl Level {
+    /// Returns a mask of the bytes that differ from `byte` in at most `distance` of the bits of `mask`. Bit i of the result is
+    /// for the byte with the index i.
+    #[inline(always)]
+    pub(crate) fn matching_bytes(self, bytes: &[u8; 64], byte: u8, mask: u8, distance: u32) -> u64 {
+        #[cfg(target_arch = "x86_64")]
+        {
+            if self.0 >= super::x86::V4 {
+                // SAFETY: the processor has the features that the callee is compiled for.
+                return unsafe { x86::matching_bytes_v4(bytes, byte, mask, distance) };
+            }
+            if self.0 >= super::x86::V3 {
+                // SAFETY: the processor has the features that the callee is compiled for.
+                return unsafe { x86::matching_bytes_v3(bytes, byte, mask, distance) };
+            }
         }
-        if level() >= V3 {
-            // SAFETY: the processor has the features that the callee is compiled for.
-            return unsafe { x86::matching_bytes_v3(bytes, byte, mask, distance) };
-        }
+        matching_bytes_plain(bytes, byte, mask, distance)
     }
-    matching_bytes_plain(bytes, byte, mask, distance)
 }
 
-/// The version of [`matching_bytes`] for processors without AVX2.
+/// The version of [`Level::matching_bytes`] for processors without AVX2.
 pub(super) fn matching_bytes_plain(bytes: &[u8; 64], byte: u8, mask: u8, distance: u32) -> u64 {
     bytes
         .iter()

@@ -11,6 +11,7 @@ proptest! {
     fn both_selects_find_the_bit(word in prop_oneof![any::<u64>(), Just(u64::MAX), Just(1 << 63)], rank in 0_u32..64) {
         prop_assume!(rank < word.count_ones());
         prop_assert_eq!(Some(select(word, rank)), plain(word, rank));
+        prop_assert_eq!(Some(Level::of_processor().select(word, rank)), plain(word, rank));
         prop_assert_eq!(Some(select_plain(word, rank)), plain(word, rank));
     }
 }
@@ -72,7 +73,7 @@ proptest! {
         }
         let expected = (0..64).filter(|&i| ((bytes[i] ^ byte) & mask).count_ones() <= distance);
         let expected = expected.fold(0_u64, |all, i| all | 1 << i);
-        prop_assert_eq!(matching_bytes(&bytes, byte, mask, distance), expected);
+        prop_assert_eq!(Level::of_processor().matching_bytes(&bytes, byte, mask, distance), expected);
         prop_assert_eq!(matching_bytes::matching_bytes_plain(&bytes, byte, mask, distance), expected);
     }
 }

@@ -7,20 +7,13 @@ use crate::prefix_lines::{LineShape, MAX_LOW_BITS};
 /// The probes of a table with prefix lines.
 #[derive(Debug)]
 pub(super) struct LineProbes {
-    /// Differences between the query's bucket and the bucket of each probe, ordered by [`BucketMask::flips`].
-    masks: Vec<BucketMask>,
+    /// Differences between the query's bucket and the bucket of each probe, as masks of the differing bits.
+    masks: Vec<u32>,
+    /// Ends of parts of `masks`: before the end with the index i are the masks with at most i differing bits in the plan's
+    /// prefix.
+    ends: Vec<usize>,
     /// Bits of the low byte that belong to the prefix of the plan. In the other bits, a fingerprint may differ from the query.
     pub(super) low_mask: u8,
-    /// Maximum number of differing bits in the plan's prefix.
-    pub(super) flips: u32,
-}
-
-/// Difference between the bucket of the query and the bucket of a probe: the differing bits.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct BucketMask {
-    pub(super) bits: u32,
-    /// Number of these bits that belong to the prefix of the plan.
-    pub(super) flips: u32,
 }
 
 impl LineProbes {
@@ -30,7 +23,6 @@ impl LineProbes {
         let bucket_bits = shape.bucket_bits();
         // A prefix that is shorter than a bucket's number leaves some bits of the bucket open.
         let open_bits = bucket_bits.saturating_sub(plan.prefix_bits);
-        let open = 1_u64 << open_bits;
         let mut flipped: Vec<u32> = vec![0];
         for _ in 0..plan.flips {
             let fewer = flipped.clone();
@@ -41,20 +33,25 @@ impl LineProbes {
             flipped.dedup();
         }
         flipped.sort_by_key(|mask| mask.count_ones());
-        let masks = flipped.iter().flat_map(|&mask| {
-            (0..open as u32).map(move |low| BucketMask { bits: mask | low, flips: mask.count_ones() })
-        });
+        let open = 1_u32 << open_bits;
+        let ends = (0..=plan.flips)
+            .map(|flips| flipped.partition_point(|mask| mask.count_ones() <= flips) << open_bits)
+            .collect();
+        let masks = flipped.iter().flat_map(|&mask| (0..open).map(move |low| mask | low)).collect();
         let low_bits = plan.prefix_bits.saturating_sub(bucket_bits).min(MAX_LOW_BITS);
         let low_mask = (0xff00_u16 >> low_bits) as u8;
-        Some(LineProbes { masks: masks.collect(), low_mask, flips: plan.flips })
+        Some(LineProbes { masks, ends, low_mask })
     }
 
-    /// Masks with at most `flips` differing bits in the plan's prefix.
-    pub(super) fn masks_up_to(&self, flips: u32) -> &[BucketMask] {
-        if flips == self.flips {
-            return &self.masks;
-        }
-        &self.masks[..self.masks.partition_point(|mask| mask.flips <= flips)]
+    /// Maximum number of differing bits in the plan's prefix.
+    pub(super) fn flips(&self) -> u32 {
+        self.ends.len() as u32 - 1
+    }
+
+    /// Masks with exactly `flips` differing bits in the plan's prefix. `flips` is at most [`LineProbes::flips`].
+    pub(super) fn masks(&self, flips: u32) -> &[u32] {
+        let start = if flips == 0 { 0 } else { self.ends[flips as usize - 1] };
+        &self.masks[start..self.ends[flips as usize]]
     }
 
     /// Memory of the masks in bytes.

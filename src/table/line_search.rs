@@ -11,7 +11,7 @@
 use std::iter::Peekable;
 use std::ops::ControlFlow;
 
-use super::line_probes::{BucketMask, LineProbes};
+use super::line_probes::LineProbes;
 use super::probe_hit::ProbeHit;
 use super::reader::Table;
 use crate::codec::{AnyCodec, HammingBall, PrefixLinesCodec};
@@ -19,8 +19,7 @@ use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::plan::MAX_TABLES;
 use crate::prefix_lines::{MAX_LOW_BITS, PrefixLine, PrefixLines, SlotKeys};
-
-use crate::simd::{self, Kernel};
+use crate::simd::{self, Kernel, Level};
 
 /// A table to probe, with the query permuted for it.
 struct LineTable<'a, F> {
@@ -53,6 +52,13 @@ impl<'a, F: Fingerprint> LineTable<'a, F> {
         let query = table.permute(query);
         let (key, block_fingerprints) = (codec.key(query), codec.block_fingerprints::<F>());
         Some(LineTable { table, lines, codec, probes, query, key, block_fingerprints })
+    }
+
+    /// Returns the bucket of the probe with the index `i` in a run.
+    #[inline(always)]
+    fn bucket(&self, run: ProbeRun, i: usize) -> u64 {
+        let mask = self.probes.masks(u32::from(run.flips))[run.first_mask as usize + i];
+        self.key >> MAX_LOW_BITS ^ u64::from(mask)
     }
 
     #[cold]
@@ -100,35 +106,57 @@ pub(super) fn probe_lines<'a, F: Fingerprint>(
 
 /// Maximum number of probes in a group.
 const GROUP_CAPACITY: usize = 64;
+/// Maximum number of runs in a group.
+const MAX_RUNS: usize = 16;
 /// Maximum number of candidates that wait for their blocks.
-const MAX_CANDIDATES: usize = 64;
+const MAX_CANDIDATES: usize = 32;
 
-/// Probes whose lines are being loaded. The probes of one table are adjacent.
+/// Probes whose lines are being loaded.
 #[derive(Clone, Copy)]
 struct LineProbeGroup {
     len: usize,
-    probes: [LineProbe; GROUP_CAPACITY],
-    /// For each table that has probes in the group: its index, and the end of its probes.
-    tables: [(u8, u8); GROUP_CAPACITY],
-    table_count: usize,
+    places: [ProbePlace; GROUP_CAPACITY],
+    runs: [ProbeRun; MAX_RUNS],
+    run_count: usize,
 }
 
-/// A probe of one bucket of a table.
+/// Line and slot of the bucket that a probe looks for: the number of the line in the bits from 8 on, the slot in the lowest 8.
 #[derive(Clone, Copy)]
-struct LineProbe {
-    bucket: u32,
-    line: u32,
-    slot: u8,
+struct ProbePlace(u64);
+
+impl ProbePlace {
+    #[inline(always)]
+    fn line(self) -> u64 {
+        self.0 >> 8
+    }
+
+    #[inline(always)]
+    fn slot(self) -> u32 {
+        (self.0 & 0xff) as u32
+    }
+}
+
+/// Adjacent probes in a group that belong to one table and flip the same number of bits.
+#[derive(Clone, Copy)]
+struct ProbeRun {
+    /// Index of the table.
+    table: u8,
+    /// Number of bits of the plan's prefix that the probes flip in the bucket.
+    flips: u8,
     /// Maximum number of differing bits in the low byte, as far as it belongs to the plan's prefix.
     low_distance: u8,
+    /// End of the probes in the group.
+    end: u8,
+    /// Index of the first probe's mask in [`LineProbes::masks`].
+    first_mask: u32,
 }
 
 impl LineProbeGroup {
     const EMPTY: Self = LineProbeGroup {
         len: 0,
-        probes: [LineProbe { bucket: 0, line: 0, slot: 0, low_distance: 0 }; GROUP_CAPACITY],
-        tables: [(0, 0); GROUP_CAPACITY],
-        table_count: 0,
+        places: [ProbePlace(0); GROUP_CAPACITY],
+        runs: [ProbeRun { table: 0, flips: 0, low_distance: 0, end: 0, first_mask: 0 }; MAX_RUNS],
+        run_count: 0,
     };
 }
 
@@ -161,18 +189,33 @@ impl<F: Fingerprint, V: FnMut(ProbeHit<F>)> LineSearch<'_, F, V> {
         let mut groups = [LineProbeGroup::EMPTY; 2];
         let mut filled = 0;
         for (number, table) in self.tables.iter().enumerate() {
-            let flips = table.probes.flips.min(self.distance);
-            let mut masks = table.probes.masks_up_to(flips);
-            while !masks.is_empty() {
-                let group = &mut groups[filled % 2];
-                let (now, later) = masks.split_at(masks.len().min(GROUP_CAPACITY - group.len));
-                simd::dispatch(FillGroup { table, number, masks: now, flips, group })
-                    .map_err(|damage| table.damaged(damage))?;
-                masks = later;
-                if group.len == GROUP_CAPACITY {
-                    filled += 1;
-                    self.test(&groups[filled % 2])?;
-                    (groups[filled % 2].len, groups[filled % 2].table_count) = (0, 0);
+            let max_flips = table.probes.flips().min(self.distance);
+            for flips in 0..=max_flips {
+                let masks = table.probes.masks(flips);
+                let mut done = 0;
+                while done < masks.len() {
+                    let group = &mut groups[filled % 2];
+                    let (start, count) = (group.len, (masks.len() - done).min(GROUP_CAPACITY - group.len));
+                    let places = &mut group.places[start..start + count];
+                    let masks = &masks[done..done + count];
+                    let (lines, bucket) = (table.lines, table.key >> MAX_LOW_BITS);
+                    simd::dispatch(FillPlaces { lines, bucket, masks, places })
+                        .map_err(|damage| table.damaged(damage))?;
+                    group.len += count;
+                    group.runs[group.run_count] = ProbeRun {
+                        table: number as u8,
+                        flips: flips as u8,
+                        low_distance: (max_flips - flips) as u8,
+                        end: group.len as u8,
+                        first_mask: done as u32,
+                    };
+                    group.run_count += 1;
+                    done += count;
+                    if group.len == GROUP_CAPACITY || group.run_count == MAX_RUNS {
+                        filled += 1;
+                        self.test(&groups[filled % 2])?;
+                        (groups[filled % 2].len, groups[filled % 2].run_count) = (0, 0);
+                    }
                 }
             }
         }
@@ -186,10 +229,10 @@ impl<F: Fingerprint, V: FnMut(ProbeHit<F>)> LineSearch<'_, F, V> {
     /// Looks for the prefixes of a group of probes in their lines.
     fn test(&mut self, group: &LineProbeGroup) -> Result<()> {
         let mut start = 0;
-        for &(number, end) in &group.tables[..group.table_count] {
-            let probes = &group.probes[start..usize::from(end)];
-            simd::dispatch(TestProbes { number: usize::from(number), probes, search: self })?;
-            start = usize::from(end);
+        for &run in &group.runs[..group.run_count] {
+            let places = &group.places[start..usize::from(run.end)];
+            simd::dispatch(TestPlaces { run, places, search: self })?;
+            start = usize::from(run.end);
         }
         Ok(())
     }
@@ -197,12 +240,13 @@ impl<F: Fingerprint, V: FnMut(ProbeHit<F>)> LineSearch<'_, F, V> {
     /// Tests one probe whose line is divided or a run.
     #[cold]
     #[inline(never)]
-    fn test_special_line(&mut self, number: usize, probe: LineProbe) -> Result<()> {
+    fn test_special_line(&mut self, run: ProbeRun, line: u64, bucket: u64) -> Result<()> {
+        let number = usize::from(run.table);
         let table = self.tables[number];
-        let low = u64::from(probe.bucket) << MAX_LOW_BITS;
-        let (low_mask, low_distance) = (table.probes.low_mask, u32::from(probe.low_distance));
+        let low = bucket << MAX_LOW_BITS;
+        let (low_mask, low_distance) = (table.probes.low_mask, u32::from(run.low_distance));
         let mut failed = Ok(());
-        let visited = table.lines.visit_special_line(u64::from(probe.line), low, low | 0xff, |run| {
+        let visited = table.lines.visit_special_line(line, low, low | 0xff, |run| {
             if ((run.key ^ table.key) as u8 & low_mask).count_ones() > low_distance {
                 return ControlFlow::Continue(());
             }
@@ -251,88 +295,87 @@ impl<F: Fingerprint, V: FnMut(ProbeHit<F>)> LineSearch<'_, F, V> {
     }
 }
 
-/// Adds probes of one table to a group, and prefetches their lines.
-struct FillGroup<'a, F> {
-    table: &'a LineTable<'a, F>,
-    /// Index of the table.
-    number: usize,
-    /// Masks of the probes. The group has room for all of them.
-    masks: &'a [BucketMask],
-    /// Maximum number of differing bits in the plan's prefix.
-    flips: u32,
-    group: &'a mut LineProbeGroup,
+/// Finds the lines and slots of probes of one table, and prefetches the lines.
+struct FillPlaces<'a> {
+    lines: &'a PrefixLines,
+    /// Bucket of the query.
+    bucket: u64,
+    /// Mask of each probe.
+    masks: &'a [u32],
+    places: &'a mut [ProbePlace],
 }
 
-impl<F> Kernel for FillGroup<'_, F> {
+impl Kernel for FillPlaces<'_> {
     type Output = Result<(), Damage>;
 
     #[inline(always)]
     fn run(self) -> Self::Output {
-        let FillGroup { table, group, .. } = self;
-        let (shape, bucket) = (table.lines.shape(), table.key >> MAX_LOW_BITS);
-        let (lines, verified) = (table.lines.as_lines(), table.lines.verified_pages());
-        let start = group.len;
-        let mut all_verified = true;
-        for (mask, probe) in self.masks.iter().zip(&mut group.probes[start..]) {
-            let bucket = bucket ^ u64::from(mask.bits);
-            let address = shape.address(bucket);
-            simd::prefetch(lines, address.line as usize);
-            all_verified &= verified.is_verified(address.line);
-            *probe = LineProbe {
-                bucket: bucket as u32,
-                line: address.line as u32,
-                slot: address.slot as u8,
-                low_distance: (self.flips - mask.flips) as u8,
-            };
+        let FillPlaces { lines, bucket, masks, places } = self;
+        let (shape, all_lines, verified) = (lines.shape(), lines.as_lines(), lines.verified_pages());
+        for (&mask, place) in masks.iter().zip(&mut *places) {
+            let address = shape.address(bucket ^ u64::from(mask));
+            simd::prefetch(all_lines, address.line as usize);
+            *place = ProbePlace(address.line << 8 | u64::from(address.slot));
         }
-        group.len = start + self.masks.len();
-        group.tables[group.table_count % GROUP_CAPACITY] = (self.number as u8, group.len as u8);
-        group.table_count += 1;
-        if all_verified {
+        if verified.are_all() || places.iter().all(|place| verified.is_verified(place.line())) {
             return Ok(());
         }
-        verify_lines(table.lines, &group.probes[start..group.len])
+        verify_lines(lines, places)
     }
 }
 
 /// Verifies the pages of the lines that probes will read. The disk reads these pages together, not one after the other.
 #[cold]
 #[inline(never)]
-fn verify_lines(lines: &PrefixLines, probes: &[LineProbe]) -> Result<(), Damage> {
-    probes.iter().for_each(|probe| lines.prefetch_from_disk(u64::from(probe.line)));
-    probes.iter().try_for_each(|probe| lines.line(u64::from(probe.line)).map(drop))
+fn verify_lines(lines: &PrefixLines, places: &[ProbePlace]) -> Result<(), Damage> {
+    places.iter().for_each(|place| lines.prefetch_from_disk(place.line()));
+    places.iter().try_for_each(|place| lines.line(place.line()).map(drop))
 }
 
-/// Looks for the prefixes of probes of one table in their lines, whose pages have been verified.
-struct TestProbes<'a, 'b, F, V> {
-    /// Index of the table.
-    number: usize,
-    probes: &'a [LineProbe],
+/// Looks for the prefixes of the probes of a run in their lines, whose pages have been verified.
+struct TestPlaces<'a, 'b, F, V> {
+    run: ProbeRun,
+    places: &'a [ProbePlace],
     search: &'a mut LineSearch<'b, F, V>,
 }
 
-impl<F: Fingerprint, V: FnMut(ProbeHit<F>)> Kernel for TestProbes<'_, '_, F, V> {
+impl<F: Fingerprint, V: FnMut(ProbeHit<F>)> Kernel for TestPlaces<'_, '_, F, V> {
     type Output = Result<()>;
 
-    #[inline(always)]
     fn run(self) -> Result<()> {
-        let TestProbes { number, search, .. } = self;
-        let table = search.tables[number];
+        self.run_at(Level::ANY)
+    }
+
+    #[inline(always)]
+    fn run_at(self, level: Level) -> Result<()> {
+        // Constant distances make faster loops.
+        match self.run.low_distance {
+            0 => self.test(level, 0),
+            1 => self.test(level, 1),
+            more => self.test(level, u32::from(more)),
+        }
+    }
+}
+
+impl<F: Fingerprint, V: FnMut(ProbeHit<F>)> TestPlaces<'_, '_, F, V> {
+    #[inline(always)]
+    fn test(self, level: Level, low_distance: u32) -> Result<()> {
+        let TestPlaces { run, places, search } = self;
+        let table = search.tables[usize::from(run.table)];
         let (lines, low_mask, low_byte) = (table.lines.as_lines(), table.probes.low_mask, table.key as u8);
-        for &probe in self.probes {
-            let line = PrefixLine(&lines[probe.line as usize]);
+        for (i, place) in places.iter().enumerate() {
+            let line = PrefixLine(&lines[place.line() as usize]);
             let Some(counts) = line.key_counts() else {
-                search.test_special_line(number, probe)?;
+                search.test_special_line(run, place.line(), table.bucket(run, i))?;
                 continue;
             };
-            let keys = SlotKeys::of_slot(counts, u32::from(probe.slot));
-            let near = line.matching_keys(low_byte, low_mask, u32::from(probe.low_distance));
-            let mut matches = near & keys.mask();
+            let keys = SlotKeys::of_slot(level, counts, place.slot());
+            let mut matches = line.matching_keys(level, low_byte, low_mask, low_distance) & keys.mask();
             while matches != 0 {
                 let index = matches.trailing_zeros();
                 matches &= matches - 1;
-                let key = u64::from(probe.bucket) << MAX_LOW_BITS | u64::from(line.low_byte(index));
-                search.add_candidate(number, line.rank() + u64::from(index), key)?;
+                let key = table.bucket(run, i) << MAX_LOW_BITS | u64::from(line.low_byte(index));
+                search.add_candidate(usize::from(run.table), line.rank() + u64::from(index), key)?;
             }
         }
         Ok(())
