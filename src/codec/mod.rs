@@ -21,7 +21,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use self::all_differences::AllDifferences;
-pub(crate) use self::block_codec::{BlockCodec, BlockHeader, FingerprintRange, HammingBall};
+pub(crate) use self::block_codec::{BlockCodec, BlockHeader, CodecCosts, FingerprintRange, HammingBall};
 use self::block_codec::{CodecKind, CodecSpec};
 use self::delta::{FirstDifference, Gap};
 use self::elias_fano::EliasFano;
