@@ -1,14 +1,14 @@
 //! Compares the plan that `simstore::plan::choose` takes with other named plans, by measured times of queries. Prints
 //! Markdown.
 //!
-//! The *regret* is the time of a query with the chosen plan, divided by the time with the fastest *allowed* plan. Allowed are
-//! the plans whose tables take at most 1 MiB, or a tenth, more than those of the chosen plan. The last columns are the
-//! plan with the lowest price as `choose` defines it, but by measured time and size, and the price of the chosen
-//! plan as a multiple of this price. Plans whose estimates are far worse than those of the chosen plan are not measured.
+//! The *regret* is the time of a query with the chosen plan, divided by the time with the fastest *allowed* plan. A plan is
+//! allowed if its tables take at most 1 MiB, or a tenth, more than the tables of the chosen plan. The last columns are the
+//! plan with the lowest price, and the price of the chosen plan as a multiple of it. `choose` defines the price; here it
+//! is computed from the measured time and size. Plans with far worse estimates than the chosen plan are not measured.
 //!
 //! `cargo bench --bench regret -- 1000 1000000 FILE.u64 FILE.u128` selects the sets: numbers of random fingerprints
-//! (default: 100000), and files of little-endian fingerprints of 64 or 128 bits. `N@FILE.u64` selects N fingerprints that
-//! are clustered like those of the file. `--bits=64,128` are the widths of the random sets, `--distances=0,3,8` the
+//! (default: 100000), and files of little-endian fingerprints of 64 or 128 bits. `N@FILE.u64` selects N fingerprints in
+//! clusters like in the file. `--bits=64,128` are the widths of the random sets, `--distances=0,3,8` the
 //! distances, `--codecs=gap` the codecs, and `--plans=scan,probe-3` the plans to compare with. With `--all`, the bench
 //! measures all named plans and prints a row for each. Stores go to the folder TMPDIR and are removed at the end.
 
@@ -60,8 +60,7 @@ impl<F: Fingerprint> Set<F> {
     }
 
     /// Reads the fingerprints of a file. If `count` is given, returns `count` of them at random. If the file has fewer,
-    /// appends copies of the whole set, in which random bits are flipped: other bits in each copy, but the same bits in
-    /// all fingerprints of a copy.
+    /// appends copies of the whole set. Each copy has random bits flipped: the same bits in all its fingerprints.
     fn from_file(path: &str, count: Option<u64>) -> Result<Self, BoxError> {
         let bytes = std::fs::read(path).map_err(|error| format!("{path}: {error}"))?;
         let read = bytes.chunks_exact(F::BITS as usize / 8).map(F::read_le).collect();
@@ -73,7 +72,6 @@ impl<F: Fingerprint> Set<F> {
             let flips: F = random_fingerprint(&mut state);
             fingerprints.extend(set.fingerprints.iter().map(|&fingerprint| fingerprint ^ flips));
         }
-        // Neighbours stay together: a subset is a sequence of clusters, in the order of the file's clusters.
         for i in (1..fingerprints.len()).rev() {
             fingerprints.swap(i, state.index(i + 1));
         }
@@ -287,7 +285,7 @@ fn main() -> Result<(), BoxError> {
         println!("|---|---|---|---|---|---|---|---|---|");
     } else {
         println!(
-            "| bits | set | n | k | codec | chosen plan | bytes | us | fastest allowed plan | us | regret \\
+            "| bits | set | n | k | codec | chosen plan | bytes | us | fastest allowed plan | us | regret \
              | plan of the lowest price | price / lowest price |"
         );
         println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");

@@ -8,7 +8,7 @@ use crate::fingerprint::Fingerprint;
 /// Number of bytes that the price of a plan adds to the size of its tables. The sizes of much smaller tables hardly
 /// change the price.
 const BASE_BYTES: f64 = (16 << 20) as f64;
-/// Number of bytes that the tables of the chosen plan may take beyond those of the plan with the lowest price.
+/// Additional bytes that the tables of the chosen plan may take, compared with the plan of the lowest price.
 const EXTRA_BYTES: f64 = (1 << 20) as f64;
 /// Like [`EXTRA_BYTES`], but as a share of the size of the tables. The larger of the two limits counts.
 const EXTRA_SHARE: f64 = 0.1;
@@ -25,8 +25,8 @@ fn price(estimate: &CostEstimate, workload: &Workload) -> f64 {
 
 /// Chooses the default plan of a segment, by the estimated time t of a query and the estimated size s of all tables.
 ///
-/// The *price* of a plan is t x (s + 16 MiB)^3. The choice is the fastest plan whose tables take at most 1 MiB, or a
-/// tenth, more than those of the plan with the lowest price.
+/// The *price* of a plan is t x (s + 16 MiB)^3. The plan with the lowest price sets a limit of size: 1 MiB more than its
+/// tables, or a tenth more. The choice is the fastest plan within this limit.
 ///
 /// So a small set gets a fast plan, because the sizes of tables of a few MiB hardly change the price. A large set gets
 /// small tables: a plan with tables of twice the size is chosen only if a query takes about an eighth of the time or

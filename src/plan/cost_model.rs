@@ -4,8 +4,9 @@
 //! The estimated time of a query is a sum of counts times constants: probes, decoded fingerprints, and waits
 //! for memory. The wait per cache line grows with the size of the tables. The counts follow from the plan and
 //! the number of fingerprints, with the algorithm of `table/probe.rs`. The constants are fitted to
-//! measurements by `benches/model.rs` with 2^20 and 2^24 fingerprints. `benches/history/cost-model.md` reports
-//! the accuracy with other numbers of fingerprints; `benches/model.rs` can measure it again.
+//! measurements by `benches/model.rs` with 2^20 and 2^24 fingerprints. The factors for 128 bits are fitted to
+//! measurements by `benches/regret.rs`. `benches/history/cost-model.md` reports the accuracy with other numbers
+//! of fingerprints; `benches/model.rs` can measure it again.
 
 use std::fmt;
 use std::str::FromStr;
