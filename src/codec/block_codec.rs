@@ -33,7 +33,7 @@ pub(crate) struct CodecSpec {
     pub(crate) costs: CodecCosts,
 }
 
-/// Constants of a codec for the cost model (`plan/cost_model.rs`).
+/// Constants of a codec for the cost model (`plan/cost_model.rs`). Times are for 64-bit fingerprints.
 #[derive(Clone, Copy)]
 pub(crate) struct CodecCosts {
     /// Constant c of the mean size of a coded fingerprint: a table of n random fingerprints of f bits takes about

@@ -24,7 +24,7 @@ use std::str::FromStr;
 
 use self::all_differences::AllDifferences;
 pub(crate) use self::block_codec::{
-    Block, BlockCodec, BlockHeader, CodecParameters, FingerprintRange, HammingBall,
+    Block, BlockCodec, BlockHeader, CodecCosts, CodecParameters, FingerprintRange, HammingBall,
 };
 use self::block_codec::{CodecKind, CodecSpec};
 use self::delta::{FirstDifference, Gap};

@@ -1,18 +1,19 @@
 //! Cost model of plans. It estimates the size of a plan's tables, the number of blocks that a query reads, and the
-//! time of a query. It also chooses the cheapest plan.
+//! time of a query. `choice.rs` chooses a plan by these estimates.
 //!
 //! The estimated time of a query is a sum of counts times constants: probes, decoded fingerprints, and waits
 //! for memory. The wait per cache line grows with the size of the tables. The counts follow from the plan and
 //! the number of fingerprints, with the algorithm of `table/probe.rs`. The constants are fitted to
-//! measurements by `benches/model.rs` with 2^20 and 2^24 fingerprints. `benches/history/cost-model.md` reports
-//! the accuracy with other numbers of fingerprints; `benches/model.rs` can measure it again.
+//! measurements by `benches/model.rs` with 2^20 and 2^24 fingerprints. The factors for 128 bits are fitted to
+//! measurements by `benches/regret.rs`. `benches/history/cost-model.md` reports the accuracy with other numbers
+//! of fingerprints; `benches/model.rs` can measure it again.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::table_plan::combinations_up_to;
 use super::{Plan, TablePlan, catalogue};
-use crate::codec::Codec;
+use crate::codec::{Codec, CodecCosts};
 use crate::error::{Error, Result, find_by_name};
 use crate::fingerprint::Fingerprint;
 use crate::prefix_lines::{LineShape, PAGE_LINES};
@@ -135,6 +136,20 @@ const L2_CACHE: (f64, f64) = (4e6, 82.0);
 /// other users of the machine take the rest.
 const L3_CACHE: (f64, f64) = (390e6, 113.0);
 
+/// Time of a probe in 128-bit fingerprints, without decoding, as a multiple of the time in 64-bit fingerprints.
+const WIDE_PROBE_FACTOR: f64 = 1.4;
+/// Time to decode and compare a 128-bit fingerprint, as a multiple of the time for a 64-bit fingerprint.
+const WIDE_DECODE_FACTOR: f64 = 2.2;
+
+/// Returns the constants of a codec for fingerprints of `bits` bits.
+fn codec_costs(codec: Codec, bits: u32) -> CodecCosts {
+    let costs = codec.spec().costs;
+    if bits <= 64 {
+        return costs;
+    }
+    CodecCosts { probe: costs.probe * WIDE_PROBE_FACTOR, decode: costs.decode * WIDE_DECODE_FACTOR, ..costs }
+}
+
 /// Number of fingerprints between two restart points (where decoding can start) in a block; 0 for codecs without
 /// restart points.
 fn span(workload: &Workload) -> f64 {
@@ -151,7 +166,7 @@ fn line_wait_ns(bytes: f64) -> f64 {
 
 /// Estimates the size of a plan's tables and the cost of a query, for a workload.
 pub fn estimate<F: Fingerprint>(plan: &Plan<F>, workload: &Workload) -> CostEstimate {
-    let costs = workload.codec.spec().costs;
+    let costs = codec_costs(workload.codec, F::BITS);
     let size = TableSize::new(workload, F::BITS);
     let mut all = OperationCounts { by_lines: true, ..OperationCounts::default() };
     for table in plan.tables() {
@@ -350,24 +365,6 @@ pub fn estimate_all<F: Fingerprint>(
     Ok(plans)
 }
 
-/// Chooses the default plan of a segment: the plan with the minimum of t x s^3, where t is the estimated time
-/// of a query and s is the estimated size of the tables.
-///
-/// Small tables are preferred: a plan with tables of twice the size is chosen only if a query takes at most an
-/// eighth of the time.
-///
-/// # Errors
-/// The errors of [`estimate_all`].
-pub fn choose<F: Fingerprint>(distance: u32, workload: &Workload) -> Result<Plan<F>> {
-    if distance > F::MAX_DISTANCE {
-        return Plan::named("scan", distance);
-    }
-    let price = |estimate: &CostEstimate| estimate.nanoseconds * estimate.bytes_per_fingerprint.powi(3);
-    let plans = estimate_all(distance, workload)?.into_iter();
-    let best = plans.min_by(|a, b| price(&a.1).total_cmp(&price(&b.1)));
-    best.map_or_else(|| Plan::named("scan", distance), |(plan, _)| Ok(plan))
-}
-
 /// Returns the information-theoretic minimum of the bits per fingerprint that a set of `count` distinct random
 /// fingerprints of `bits` bits takes: log2 C(2^bits, count) / count.
 ///
@@ -416,34 +413,5 @@ mod tests {
         assert_eq!(probes("probe-2", Codec::EliasFano), 34.0);
         assert_eq!(probes("probe-3", Codec::FirstDifference), 19.0);
         assert_eq!(probes("paper-4", Codec::EliasFano), 4.0);
-    }
-
-    #[test]
-    fn every_size_and_distance_has_a_choice() {
-        for log in [0, 1, 10, 20, 27, 33, 40] {
-            for distance in 0..=16 {
-                choose::<u64>(distance, &workload(1 << log)).unwrap();
-            }
-            for distance in [0, 3, 17, 32] {
-                choose::<u128>(distance, &workload(1 << log)).unwrap();
-            }
-        }
-        assert!(choose::<u64>(17, &workload(5)).is_err());
-    }
-
-    #[test]
-    fn few_fingerprints_at_a_large_distance_are_scanned() {
-        assert_eq!(choose::<u64>(16, &workload(1000)).unwrap().name(), "scan");
-        assert_ne!(choose::<u64>(3, &workload(100_000_000)).unwrap().name(), "scan");
-    }
-
-    #[test]
-    fn seeks_ask_for_fewer_reads() {
-        let reads = |medium| {
-            let workload = Workload { medium, ..workload(8_000_000_000) };
-            let plan = choose::<u64>(3, &workload).unwrap();
-            estimate(&plan, &workload).reads
-        };
-        assert!(reads(Medium::Disk) <= reads(Medium::Memory));
     }
 }

@@ -12,6 +12,7 @@
 //! default.
 
 mod catalogue;
+mod choice;
 mod completeness;
 mod cost_model;
 mod plan_choice;
@@ -19,8 +20,9 @@ mod shape;
 mod table_plan;
 
 pub use self::catalogue::names;
+pub use self::choice::choose;
 pub use self::cost_model::{
-    CostEstimate, Medium, Workload, choose, estimate, estimate_all, min_bits_per_fingerprint,
+    CostEstimate, Medium, Workload, estimate, estimate_all, min_bits_per_fingerprint,
 };
 pub(crate) use self::cost_model::{PROBE_GROUP_LEN, SPLIT_MIN_BLOCKS};
 pub use self::plan_choice::PlanChoice;
