@@ -398,8 +398,8 @@ fn check_golden<F: Fingerprint>(golden: &[GoldenStore<F>]) {
 #[test]
 fn the_pages_quote_golden_files() {
     for page in [
-        "README.md", "table.md", "ids.md", "names.md", "notes.md", "marks.md", "manifest.md", "log.md",
-        "similar.md",
+        "README.md", "table.md", "prefix-lines.md", "ids.md", "names.md", "notes.md", "marks.md",
+        "manifest.md", "log.md", "similar.md",
     ] {
         let text = fs::read_to_string(folder().parent().unwrap().join(page)).unwrap();
         let examples: Vec<&str> = text.split("```").skip(1).step_by(2).map(str::trim).collect();

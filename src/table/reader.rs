@@ -246,7 +246,8 @@ impl<F: Fingerprint> Table<F> {
     /// # Errors
     /// [`Error::Corrupt`] if a block is damaged.
     pub(crate) fn build_filter(&self) -> Result<()> {
-        if self.filter().is_some() {
+        // Prefix lines tell exactly which prefixes the table has.
+        if self.filter().is_some() || self.line_probes.is_some() {
             return Ok(());
         }
         let plan = &self.header.plan;
