@@ -160,13 +160,13 @@ impl<F: Fingerprint> PlanStore<F> {
         times[times.len() / 2]
     }
 
-    fn bytes(&self) -> u64 {
+    fn table_bytes(&self) -> u64 {
         self.store.stats().table_bytes
     }
 
     /// Returns the price of the plan as `choose` defines it, but with the measured time and size.
     fn price(&self) -> f64 {
-        self.nanoseconds() * (self.bytes() as f64 + f64::from(16 << 20)).powi(3)
+        self.nanoseconds() * (self.table_bytes() as f64 + f64::from(16 << 20)).powi(3)
     }
 }
 
@@ -229,7 +229,7 @@ fn measure<F: Fingerprint>(
                 "{prefix} {}{} | {} | {:.2} | {:.2} |",
                 one.plan,
                 if one.plan == chosen.name() { " (chosen)" } else { "" },
-                one.bytes(),
+                one.table_bytes(),
                 one.nanoseconds() / 1e3,
                 estimate.nanoseconds / 1e3,
             );
@@ -244,7 +244,7 @@ fn measure<F: Fingerprint>(
     println!(
         "{prefix} {} | {} | {:.2} | {} | {:.2} | {:.2} | {} | {:.2} |",
         auto.plan,
-        auto.bytes(),
+        auto.table_bytes(),
         auto.nanoseconds() / 1e3,
         fastest.plan,
         fastest.nanoseconds() / 1e3,
