@@ -3,6 +3,7 @@
 mod any_width;
 mod build;
 mod cancelled;
+mod checkpoint;
 mod corruption;
 mod exactness;
 mod file_calls;
