@@ -6,6 +6,7 @@ mod cancelled;
 mod checkpoint;
 mod corruption;
 mod exactness;
+mod examples;
 mod file_calls;
 mod golden;
 mod imports;
