@@ -156,18 +156,24 @@ fn print(all: &Measurements) {
     let bound = min_bits_per_fingerprint(64, all.fingerprints) / 8.0;
     let count = all.fingerprints as f64;
     println!("{} distinct fingerprints of 64 bits, distance {}\n", all.fingerprints, all.distance);
-    println!("codec              plan           build   bytes each   bytes in each table   query");
-    for CodecMeasurement { codec, plan, tables, build, bytes, query, .. } in &all.codecs {
+    println!(
+        "{:<18} {:<12} {:>8} {:>11} {:>21} {:>10} {:>9}",
+        "codec", "plan", "build", "bytes each", "bytes in each table", "query", "matches"
+    );
+    for CodecMeasurement { codec, plan, tables, build, bytes, query, matches } in &all.codecs {
         let each = *bytes as f64 / count;
         let in_table = each / *tables as f64;
+        let found = *matches as f64 / QUERIES as f64;
         println!(
-            "{:<18} {plan:<12} {:>7.2?} {each:>12.2} {in_table:>21.2} {query:>10.2?}",
+            "{:<18} {plan:<12} {:>8} {each:>11.2} {in_table:>21.2} {:>10} {found:>9.2}",
             codec.to_string(),
-            build
+            format!("{build:.2?}"),
+            format!("{query:.2?}")
         );
     }
-    println!("{:<18} {:<12} {:>7} {:>12} {bound:>21.2}", "lower bound", "", "", "");
-    println!("{:<18} {:<12} {:>7} {:>12.2} {:>21.2} {:>10.2?}", "plain scan", "", "", 8.0, 8.0, all.scan);
+    println!("{:<18} {:<12} {:>8} {:>11} {bound:>21.2}", "lower bound", "", "", "");
+    let scan = format!("{:.2?}", all.scan);
+    println!("{:<18} {:<12} {:>8} {:>11.2} {:>21.2} {scan:>10}", "plain scan", "", "", 8.0, 8.0);
 }
 
 /// Parses the arguments, and measures the fingerprints of the file. Returns a message if that fails.

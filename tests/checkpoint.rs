@@ -452,13 +452,13 @@ fn power_is_lost_after_any_operation_of_a_checkpoint() {
             let image = crashes.image(&mut choice);
             let found = checkpoint_on(&image).and_then(|found| match found {
                 None if is_done => Err("the finished checkpoint is lost".to_string()),
-                None => Ok(none += 1),
-                Some(found) if found == expected => Ok(whole += 1),
-                Some(found) => Err(format!("{found:?}")),
+                Some(found) if found != expected => Err(format!("{found:?}")),
+                found => Ok(found.is_some()),
             });
-            found
-                .and_then(|()| check_store_and_retry(&image, &expected))
+            let is_whole = found
+                .and_then(|is_whole| check_store_and_retry(&image, &expected).map(|()| is_whole))
                 .unwrap_or_else(|error| panic!("after {done} operations: {error}\n{}", disk.listing()));
+            *if is_whole { &mut whole } else { &mut none } += 1;
         }
         if crashes.advance().is_none() {
             break;
