@@ -1,7 +1,7 @@
 //! The bytes of a file, as a memory map or as a buffer. No other module maps files.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::ops::Range;
 
 #[cfg(unix)]
@@ -11,6 +11,9 @@ use memmap2::{Mmap, MmapMut};
 /// Bytes with random access: a mapped file, or a buffer in memory.
 #[derive(Debug)]
 pub struct Bytes(ByteSource);
+
+/// Number of bytes that [`Bytes::copy_to`] asks the operating system to load at once.
+const COPY_BYTES: usize = 1 << 20;
 
 #[derive(Debug)]
 enum ByteSource {
@@ -60,6 +63,17 @@ impl Bytes {
 }
 
 impl Bytes {
+    /// Writes all bytes to `sink`.
+    pub(crate) fn copy_to(&self, mut sink: impl Write) -> io::Result<()> {
+        let all = self.as_ref();
+        for start in (0..all.len()).step_by(COPY_BYTES) {
+            let end = (start + COPY_BYTES).min(all.len());
+            self.will_need(start..end);
+            sink.write_all(&all[start..end])?;
+        }
+        Ok(())
+    }
+
     /// If the file is mapped, advises the operating system that this range will be read soon. The system can
     /// then load the range from the disk in advance.
     pub(crate) fn will_need(&self, bytes: Range<usize>) {

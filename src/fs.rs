@@ -21,6 +21,14 @@ pub trait Fs: Debug + Send + Sync {
     fn map(&self, path: &Path) -> io::Result<Bytes>;
     /// Renames a file within its folder. Replaces an existing file of the new name.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Gives a file a second name, `to`, in another folder (a hard link). Fails if `to` exists, if `from` is a link to another
+    /// file, and if the file system has no such names, or `to` is on another file system. Then the caller copies the file.
+    ///
+    /// By default, returns an error of the kind [`io::ErrorKind::Unsupported`].
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let _ = (from, to);
+        Err(io::ErrorKind::Unsupported.into())
+    }
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
     /// Creates a folder. Its parent must exist.
@@ -214,6 +222,14 @@ impl Fs for Disk {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         fs::rename(from, to)
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        // A hard link to a symbolic link is a second name of the symbolic link, not of the file.
+        if !fs::symlink_metadata(from)?.is_file() {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        fs::hard_link(from, to)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {

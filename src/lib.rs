@@ -167,6 +167,11 @@ pub use crate::plan::PlanChoice;
 pub use crate::segment::{Entry, Match};
 pub use crate::store::{Builder, Insertion, Snapshot, Store, Transaction};
 
+/// Runs the examples in `docs/embedding.md` as documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/embedding.md")]
+struct Embedding;
+
 /// Access to the segments, tables and blocks of a store, for tools that inspect its files.
 pub mod raw {
     pub use crate::codec::Coding;

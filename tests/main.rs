@@ -3,8 +3,10 @@
 mod any_width;
 mod build;
 mod cancelled;
+mod checkpoint;
 mod corruption;
 mod exactness;
+mod examples;
 mod file_calls;
 mod golden;
 mod imports;

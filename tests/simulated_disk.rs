@@ -80,6 +80,32 @@ fn renames_and_removals_may_be_undone() {
     assert!(contents(&disk, FILE).iter().all(Option::is_none));
 }
 
+/// A file with names in two folders is one file: a write by one name is seen by the other one. Each name has to be synced
+/// in its folder.
+#[test]
+fn a_link_is_a_second_name_of_a_file() {
+    let disk = disk_with_folder();
+    let (file, second) = (Path::new(FILE), Path::new("second"));
+    let mut open = disk.create(file).unwrap();
+    disk.hard_link(file, second).unwrap();
+    open.write_all(b"both").unwrap();
+    assert_eq!(disk.content(second).as_deref(), Some(&b"both"[..]));
+    disk.sync_file(second).unwrap();
+    disk.sync_dir(Path::new("folder")).unwrap();
+    let found = contents(&disk, "second");
+    assert!(found[2..].contains(&None) && found[2..].contains(&Some(b"both".to_vec())));
+    assert!(contents(&disk, FILE).iter().all(|content| content.as_deref() == Some(b"both")));
+    disk.sync_dir(Path::new("")).unwrap();
+    let image = disk.crash(disk.operations(), &mut SurvivalChoice::Nothing);
+    image.remove(file).unwrap();
+    assert_eq!((image.content(file), image.content(second)), (None, Some(b"both".to_vec())));
+    assert_eq!(disk.hard_link(file, second).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+    assert_eq!(
+        disk.hard_link(Path::new("none"), Path::new("folder/other")).unwrap_err().kind(),
+        io::ErrorKind::NotFound
+    );
+}
+
 /// A file is created and renamed twice, and then the power fails. Each of these three changes may be lost. So
 /// afterwards, the file has one of its three names, or does not exist.
 #[test]

@@ -69,6 +69,7 @@ impl AnySnapshot {
         pub fn note(&self, id: u64) -> Result<Option<Vec<u8>>>;
         pub fn notes_of(&self, ids: &[u64]) -> Result<Vec<Option<Vec<u8>>>>;
         pub fn metadata(&self, key: &str) -> Result<Option<Vec<u8>>>;
+        pub fn checkpoint(&self, path: &Path) -> Result<()>;
         pub fn len(&self) -> u64;
         pub fn is_empty(&self) -> bool;
         pub fn highest_id(&self) -> Option<u64>;

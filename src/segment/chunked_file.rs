@@ -236,6 +236,11 @@ impl ChunkedFile {
         &self.path
     }
 
+    /// All bytes of the file.
+    pub(super) fn file_bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
     pub(super) fn file_len(&self) -> u64 {
         self.bytes.as_ref().len() as u64
     }

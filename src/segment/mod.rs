@@ -3,6 +3,7 @@
 mod builder;
 mod chunked_file;
 mod codec_choice;
+mod copy;
 mod damaged_segment;
 mod id_values;
 mod ids;

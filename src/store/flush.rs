@@ -6,6 +6,7 @@ use super::shared_state::{ManifestEdit, SharedState};
 use crate::error::Result;
 use crate::fingerprint::Fingerprint;
 use crate::manifest::SegmentEntry;
+use crate::memtable::Memtable;
 use crate::segment::{Segment, SegmentBuilder};
 use crate::threads::lock;
 
@@ -42,32 +43,10 @@ pub(super) fn flush<F: Fingerprint>(shared: &SharedState<F>) -> Result<()> {
     let view = shared.view();
     let memtable = &view.memtables[0].memtable;
     let version = memtable.version();
-    let entries = memtable.entries(version);
-    // A tombstone hides pairs of older segments. Without older segments, no tombstones are written.
-    let tombstones = if view.segments.is_empty() { Vec::new() } else { memtable.tombstones(version) };
-    let marks = memtable.all_metadata(version);
-    let (names, notes) = (memtable.names(version), memtable.notes(version));
     let distance = view.manifest.settings.distance.max(memtable.distance());
-    let has_pairs = !entries.is_empty() || !tombstones.is_empty();
-    let is_empty = !has_pairs && names.is_empty() && marks.is_empty() && notes.is_empty();
-    let added = if is_empty {
-        None
-    } else {
-        let mut builder = SegmentBuilder::new(
-            &shared.path,
-            shared.allocate_number(),
-            shared.build_options(&view, distance),
-        );
-        names.iter().try_for_each(|&(id, name)| builder.add_name(id, name))?;
-        notes.iter().try_for_each(|&(id, note)| builder.add_note(id, note))?;
-        for (fingerprint, id) in entries {
-            builder.insert(fingerprint, id)?;
-        }
-        builder.set_tombstones(tombstones);
-        marks.iter().try_for_each(|(key, value)| builder.add_metadata(key, value))?;
-        Some(builder.finish()?)
-    };
-    let added = match added {
+    let new_segment =
+        || SegmentBuilder::new(&shared.path, shared.allocate_number(), shared.build_options(&view, distance));
+    let added = match write_segment(memtable, version, !view.segments.is_empty(), new_segment)? {
         Some(entry) => {
             let segment = open_segment(shared, view.manifest.settings.distance, &entry)?;
             let mut written = lock(&shared.write_stats);
@@ -80,6 +59,34 @@ pub(super) fn flush<F: Fingerprint>(shared: &SharedState<F>) -> Result<()> {
     let distance = view.manifest.settings.distance;
     let highest_id = memtable.highest_id(version);
     shared.apply_edit(ManifestEdit { removed: Vec::new(), added, is_flush: true, distance, highest_id })
+}
+
+/// Writes a memtable as a segment, with the operations up to `version`. `has_older` is whether the store has older segments: a
+/// tombstone hides their pairs, so without them no tombstones are written. Calls `new_segment` only if the segment has
+/// any content; otherwise returns `None`.
+pub(super) fn write_segment<F: Fingerprint>(
+    memtable: &Memtable<F>,
+    version: u64,
+    has_older: bool,
+    new_segment: impl FnOnce() -> SegmentBuilder<F>,
+) -> Result<Option<SegmentEntry>> {
+    let entries = memtable.entries(version);
+    let tombstones = if has_older { memtable.tombstones(version) } else { Vec::new() };
+    let marks = memtable.all_metadata(version);
+    let (names, notes) = (memtable.names(version), memtable.notes(version));
+    let has_pairs = !entries.is_empty() || !tombstones.is_empty();
+    if !has_pairs && names.is_empty() && marks.is_empty() && notes.is_empty() {
+        return Ok(None);
+    }
+    let mut builder = new_segment();
+    names.iter().try_for_each(|&(id, name)| builder.add_name(id, name))?;
+    notes.iter().try_for_each(|&(id, note)| builder.add_note(id, note))?;
+    for (fingerprint, id) in entries {
+        builder.insert(fingerprint, id)?;
+    }
+    builder.set_tombstones(tombstones);
+    marks.iter().try_for_each(|(key, value)| builder.add_metadata(key, value))?;
+    builder.finish().map(Some)
 }
 
 /// Opens a segment that was just written, for queries up to `distance` bits, and builds the Bloom filters of its tables.

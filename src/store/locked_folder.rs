@@ -75,6 +75,11 @@ impl Fs for LockedFolder {
         self.check()
     }
 
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.checked()?.hard_link(from, to)?;
+        self.check()
+    }
+
     fn lock(&self, path: &Path) -> io::Result<Option<Lock>> {
         self.disk.lock(path)
     }

@@ -2,6 +2,7 @@
 
 mod builder;
 mod bulk_load;
+mod checkpoint;
 mod damaged_files;
 mod damaged_store;
 mod flush;
@@ -13,6 +14,7 @@ mod log_chain;
 mod log_tail;
 mod lookup;
 mod merge;
+mod new_store;
 mod open;
 mod recovery;
 mod salvage;
@@ -59,9 +61,21 @@ fn create_folder(fs: &dyn Fs, path: &Path) -> Result<bool> {
     }
 }
 
+/// Returns the path of the folder that contains a file or folder.
+fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Whether a path is inside the folder of a store. The file or folder at the path may be missing.
+fn is_inside(store: &Path, path: &Path) -> bool {
+    let Ok(store) = store.canonicalize() else { return path != store && path.starts_with(store) };
+    let is_below = |path: &Path| path.canonicalize().is_ok_and(|path| path.starts_with(&store));
+    is_below(parent(path)) || path.canonicalize().is_ok_and(|path| path != store) && is_below(path)
+}
+
 /// Syncs the parent folder of a new folder, so that the name of the new folder is durable.
 fn sync_parent(fs: &dyn Fs, path: &Path) -> Result<()> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let parent = parent(path);
     fs.sync_dir(parent).map_err(Error::io(parent, "sync"))
 }
 

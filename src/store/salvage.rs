@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::builder::Builder;
 use super::damaged_store::DamagedStore;
+use super::is_inside;
 use super::issue::Issue;
 use super::iter::{KeyedSource, NewestByKey, ReadChunkFn};
 use crate::error::{Error, Result};
@@ -103,9 +104,7 @@ pub fn salvage_on<F: Fingerprint>(
     options: &SalvageOptions,
 ) -> Result<SalvageReport> {
     check_memory(options.memory)?;
-    if let (Ok(old), Some(parent)) = (path.canonicalize(), new.parent())
-        && parent.canonicalize().is_ok_and(|parent| parent.starts_with(&old))
-    {
+    if is_inside(path, new) {
         let message = format!("{}: inside the damaged store; choose another path", new.display());
         return Err(Error::BadArgument(message));
     }

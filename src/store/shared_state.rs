@@ -239,18 +239,7 @@ impl<F: Fingerprint> SharedState<F> {
 
     /// Returns the options for building a segment of the store, whose tables answer queries up to `distance` bits.
     pub(super) fn build_options(&self, view: &View<F>, distance: u32) -> BuildOptions {
-        let settings = &view.manifest.settings;
-        BuildOptions {
-            distance,
-            codec: settings.codec,
-            plan: settings.plan.or_auto::<F>(distance),
-            block_size: settings.block_size,
-            span: settings.span,
-            memory: self.options.memory,
-            ids: settings.has_ids,
-            fs: self.options.fs.clone(),
-            ..BuildOptions::default()
-        }
+        view.build_options(distance, self.options.memory, &self.options.fs)
     }
 
     /// Applies a change to the manifest: makes the new list of segments durable, and then visible. Removes files that are no

@@ -141,6 +141,11 @@ impl<F: Fingerprint> Snapshot<F> {
         Snapshot { view, version }
     }
 
+    /// Returns the lists of segments, logs and memtables.
+    pub(super) fn view(&self) -> &View<F> {
+        &self.view
+    }
+
     /// Returns the memtables, oldest first, each with its version: the number of the memtable's operations that this
     /// snapshot sees.
     pub(super) fn memtables(

@@ -110,6 +110,7 @@ impl<F: Fingerprint> Fs for ThrottledFs<F> {
         open(path) -> Box<dyn Read + Send>;
         map(path) -> Bytes;
         rename(from, to) -> ();
+        hard_link(from, to) -> ();
         remove(path) -> ();
         create_dir(path) -> ();
         remove_dir(path) -> ();

@@ -9,6 +9,7 @@ use crate::fingerprint::Fingerprint;
 use crate::fs::Fs;
 use crate::manifest::Manifest;
 use crate::memtable::Memtable;
+use crate::options::BuildOptions;
 use crate::segment::Segment;
 
 /// The lists of segments, logs and memtables of a store. When a list changes, a new view replaces the old view. All
@@ -30,6 +31,25 @@ pub(super) struct View<F> {
     /// Memtables together with the read positions in their logs. A refresh continues from these positions. Empty in a
     /// store that this process has open for writing.
     pub(super) log_tails: Vec<Arc<LogTail<F>>>,
+}
+
+impl<F: Fingerprint> View<F> {
+    /// Returns the options for building a segment of the store, whose tables answer queries up to `distance` bits. The
+    /// segment is written to the file system `fs`, and sorted in `memory` bytes.
+    pub(super) fn build_options(&self, distance: u32, memory: Option<u64>, fs: &Arc<dyn Fs>) -> BuildOptions {
+        let settings = &self.manifest.settings;
+        BuildOptions {
+            distance,
+            codec: settings.codec,
+            plan: settings.plan.or_auto::<F>(distance),
+            block_size: settings.block_size,
+            span: settings.span,
+            memory,
+            ids: settings.has_ids,
+            fs: fs.clone(),
+            ..BuildOptions::default()
+        }
+    }
 }
 
 /// A memtable with the logs whose operations it holds.

@@ -42,6 +42,11 @@ impl TableBlocks {
         &self.path
     }
 
+    /// All bytes of the file, with the operations of a mapped file.
+    pub(super) fn file_bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
     /// The whole file.
     #[inline(always)]
     pub(super) fn file(&self) -> &[u8] {

@@ -214,6 +214,11 @@ impl<F: Fingerprint> Table<F> {
         self.index.len()
     }
 
+    /// All bytes of the file.
+    pub(crate) fn file_bytes(&self) -> &Bytes {
+        self.blocks.file_bytes()
+    }
+
     /// Length of the file, in bytes.
     pub fn file_len(&self) -> u64 {
         self.blocks.file().len() as u64

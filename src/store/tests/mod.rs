@@ -1,3 +1,4 @@
+mod checkpoint;
 mod damaged_store;
 mod flush;
 mod log_tail;

@@ -1,5 +1,6 @@
 //! Disk images after a power loss.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::SimulatedDisk;
@@ -57,24 +58,36 @@ impl CrashReplay {
     /// Returns a disk as it would be after a power loss at this point of the replay. All its data is durable.
     pub(crate) fn image(&self, choice: &mut SurvivalChoice) -> SimulatedDisk {
         let mut image = FileTree::empty();
-        copy_folder(&self.tree, 0, &mut image, 0, choice);
+        copy_folder(&self.tree, 0, &mut image, 0, &mut BTreeMap::new(), choice);
         SimulatedDisk::with(image)
     }
 }
 
-fn copy_folder(tree: &FileTree, from: usize, image: &mut FileTree, to: usize, choice: &mut SurvivalChoice) {
+/// Copies a folder with all that it contains. `copied` has the index in `image` of each file that was copied before, under
+/// a name in another folder.
+fn copy_folder(
+    tree: &FileTree,
+    from: usize,
+    image: &mut FileTree,
+    to: usize,
+    copied: &mut BTreeMap<usize, usize>,
+    choice: &mut SurvivalChoice,
+) {
     let mut names = surviving_names(&tree.folders[from], choice);
     for node in names.values_mut() {
         match *node {
             Node::File(file) => {
-                *node = Node::File(image.files.len());
-                image.files.push(Inode::durable(surviving_bytes(&tree.files[file], choice)));
+                let copy = *copied.entry(file).or_insert_with(|| {
+                    image.files.push(Inode::durable(surviving_bytes(&tree.files[file], choice)));
+                    image.files.len() - 1
+                });
+                *node = Node::File(copy);
             }
             Node::Folder(folder) => {
                 let new = image.folders.len();
                 *node = Node::Folder(new);
                 image.folders.push(SimulatedFolder::default());
-                copy_folder(tree, folder, image, new, choice);
+                copy_folder(tree, folder, image, new, copied, choice);
             }
         }
     }

@@ -112,6 +112,7 @@ const COUNTED_KINDS: [OperationKind; OperationKind::List as usize + 1] = [
     OperationKind::Write,
     OperationKind::SyncFile,
     OperationKind::Rename,
+    OperationKind::HardLink,
     OperationKind::Remove,
     OperationKind::CreateDir,
     OperationKind::RemoveDir,

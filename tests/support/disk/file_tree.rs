@@ -128,7 +128,7 @@ impl NameChange {
     pub(super) fn apply(&self, names: &mut FolderEntries) {
         match self {
             NameChange::Name(name, node) => {
-                // A node has one name. Removes its previous name, which may differ if earlier changes were lost.
+                // A node has one name in a folder. Removes its previous name, which may differ if earlier changes were lost.
                 names.retain(|_, other| other != node);
                 names.insert(name.clone(), *node);
             }
@@ -241,6 +241,7 @@ impl FileTree {
                 self.files[*file].lose_pages(*percent, &mut Random(*seed));
             }
             Action::Rename(from, to) => self.rename(from, to)?,
+            Action::HardLink(from, to) => self.hard_link(from, to)?,
             Action::Remove(path) => {
                 let (folder, name) = self.entry(path)?;
                 let node = Node::File(self.file(path)?);
@@ -271,6 +272,19 @@ impl FileTree {
                 self.file_or_new(path)?;
             }
         }
+        Ok(())
+    }
+
+    fn hard_link(&mut self, from: &Path, to: &Path) -> io::Result<()> {
+        let ((folder, _), (target, name)) = (self.entry(from)?, self.entry(to)?);
+        if folder == target {
+            return Err(io::Error::other("a simulated disk links files into other folders only"));
+        }
+        let file = self.file(from)?;
+        if self.folders[target].names.contains_key(&name) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        self.folders[target].change(NameChange::Name(name, Node::File(file)));
         Ok(())
     }
 

@@ -258,6 +258,10 @@ impl Fs for SimulatedDisk {
         self.perform(Action::Rename(from.to_path_buf(), to.to_path_buf())).map(|_| ())
     }
 
+    fn hard_link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.perform(Action::HardLink(from.to_path_buf(), to.to_path_buf())).map(|_| ())
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
         self.perform(Action::Remove(path.to_path_buf())).map(|_| ())
     }

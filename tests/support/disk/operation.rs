@@ -12,6 +12,7 @@ pub(crate) enum OperationKind {
     Write,
     SyncFile,
     Rename,
+    HardLink,
     Remove,
     CreateDir,
     RemoveDir,
@@ -58,6 +59,7 @@ pub(crate) enum Action {
         seed: u64,
     },
     Rename(PathBuf, PathBuf),
+    HardLink(PathBuf, PathBuf),
     Remove(PathBuf),
     CreateDir(PathBuf),
     RemoveDir(PathBuf),
@@ -72,6 +74,7 @@ impl Action {
             Action::Write { .. } => OperationKind::Write,
             Action::SyncFile { .. } | Action::LosePages { .. } => OperationKind::SyncFile,
             Action::Rename(..) => OperationKind::Rename,
+            Action::HardLink(..) => OperationKind::HardLink,
             Action::Remove(_) => OperationKind::Remove,
             Action::CreateDir(_) => OperationKind::CreateDir,
             Action::RemoveDir(_) => OperationKind::RemoveDir,
@@ -93,6 +96,7 @@ impl fmt::Display for Action {
                 write!(f, "sync {}, losing {percent}% of its unsynced sectors", path.display())
             }
             Action::Rename(from, to) => write!(f, "rename {} to {}", from.display(), to.display()),
+            Action::HardLink(from, to) => write!(f, "link {} as {}", from.display(), to.display()),
             Action::Remove(path) => write!(f, "remove {}", path.display()),
             Action::CreateDir(path) => write!(f, "create folder {}", path.display()),
             Action::RemoveDir(path) => write!(f, "remove folder {}", path.display()),
