@@ -13,7 +13,7 @@ fn each_memtable_becomes_a_segment() {
     store.commit(|batch| batch.delete(1, 10));
     store.commit(|batch| batch.insert_named(3, 30, "new").unwrap());
     store.writer.freeze().unwrap();
-    store.commit(|batch| batch.set_note(20, b"note").unwrap());
+    store.commit(|batch| batch.set_metadata("key", b"value").unwrap());
     let snapshot = store.snapshot();
     store.commit(|batch| batch.insert(4, 40));
     assert_eq!(snapshot.memtables().count(), 3);
@@ -25,7 +25,7 @@ fn each_memtable_becomes_a_segment() {
     let pairs: Vec<_> = copy.iter().map(|entry| entry.map(|e| (e.fingerprint, e.id)).unwrap()).collect();
     assert_eq!(pairs, [(2, Some(20)), (3, Some(30))]);
     assert_eq!(copy.names_of(&[10, 20, 30]).unwrap(), [None, None, Some("new".to_string())]);
-    assert_eq!(copy.note(20).unwrap().as_deref(), Some(&b"note"[..]));
+    assert_eq!(copy.metadata("key").unwrap().as_deref(), Some(&b"value"[..]));
     let manifest = Manifest::load(&Disk::default(), &path).unwrap();
     let segments: Vec<_> = manifest.segments.iter().map(|entry| (entry.ids, entry.tombstones)).collect();
     assert_eq!(
