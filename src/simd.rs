@@ -60,8 +60,8 @@ pub(crate) fn prefetch<T>(slice: &[T], at: usize) {
     let _ = (slice, at);
 }
 
-/// A level of instructions that this processor has. A kernel knows its level when it is compiled, so that
-/// [`Level::select`] and the like take no time to find it out.
+/// A level of instructions that this processor has. The level of a kernel is known when it is compiled, so its methods take no
+/// time to find it out.
 #[derive(Clone, Copy, Debug)]
 pub struct Level(#[cfg(target_arch = "x86_64")] u8);
 
