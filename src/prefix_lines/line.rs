@@ -36,7 +36,7 @@ pub(crate) struct PrefixLine<'a>(pub(crate) &'a [u8; LINE_BYTES]);
 pub(crate) enum LineKind {
     /// Keys, one byte each. `counts` has the number of keys of each slot, in unary.
     Keys { counts: u64 },
-    /// Nothing: `lines` lines from the one with the number `first_line` on hold its keys. They have `low_bits` low bits.
+    /// No keys: `lines` other lines have them, from the line with the number `first_line` on. They have `low_bits` low bits.
     Divided { first_line: u64, lines: u64, low_bits: u32 },
     /// `count` equal keys. `key` is counted from the first prefix of the line.
     Run { key: u64, count: u64 },
@@ -106,7 +106,7 @@ impl PrefixLine<'_> {
         level.matching_bytes(self.0, low, mask, distance) >> KEYS
     }
 
-    /// Encodes a line of keys. `slots` has the slot of each key, ascending; `low_bytes` the low byte of each key.
+    /// Encodes a line of keys. `keys` has the slot and the low byte of each key; the slots ascend.
     pub(super) fn encode_keys(rank: u64, keys: impl Iterator<Item = (u32, u8)>) -> [u8; LINE_BYTES] {
         let mut line = [0; LINE_BYTES];
         let (mut counts, mut position, mut slot) = (0_u64, 1, 0);
@@ -169,7 +169,7 @@ fn write_rank(line: &mut [u8; LINE_BYTES], rank: u64) {
     line[RANK..KEYS].copy_from_slice(&rank.to_le_bytes()[..KEYS - RANK]);
 }
 
-/// The keys of one slot, or of several adjacent slots, of a line of keys.
+/// The keys of one slot of a line of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlotKeys {
     /// Index of the first key.

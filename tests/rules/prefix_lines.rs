@@ -31,7 +31,7 @@ fn line(base: &StoreFiles, number: usize, change: impl FnOnce(&mut [u8; 64])) ->
     changed(base, |table| change(&mut table.lines[number]))
 }
 
-/// Returns the index of the only line of this kind: 1 for divided lines, 3 for runs.
+/// Returns the index of the first line of this kind: 1 for divided lines, 3 for runs.
 fn number_of(base: &StoreFiles, kind: u8) -> usize {
     let mut files = base.clone();
     let table = ForgedTable::read(file_mut(&mut files, ".table"));
