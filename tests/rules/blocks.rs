@@ -3,8 +3,8 @@
 
 use simstore::Codec;
 
-use super::forging::{ForgedTable, SpecPage, file_mut, one_table, put_bits};
-use crate::support::seal::{StoreFiles, update_manifest};
+use super::forging::{SpecPage, one_table, put_bits, with_table};
+use crate::support::seal::StoreFiles;
 
 // Byte offsets in a block.
 const COUNT_OFFSET: usize = 4;
@@ -20,17 +20,7 @@ const FINGERPRINTS: [u64; 4] = [0x10, 0x20, 0x30, 0x48];
 /// Returns a copy of the store `base`, in which `change` has changed the first block of the only table. All checksums
 /// are valid.
 fn block(base: &StoreFiles, change: impl FnOnce(&mut Vec<u8>)) -> StoreFiles {
-    table(base, |table| change(&mut table.blocks[0]))
-}
-
-fn table(base: &StoreFiles, change: impl FnOnce(&mut ForgedTable)) -> StoreFiles {
-    let mut files = base.clone();
-    let bytes = file_mut(&mut files, ".table");
-    let mut table = ForgedTable::read(bytes);
-    change(&mut table);
-    *bytes = table.write();
-    update_manifest(&mut files);
-    files
+    with_table(base, |table| change(&mut table.blocks[0]))
 }
 
 pub(super) fn reading(page: &mut SpecPage) {
@@ -168,7 +158,7 @@ pub(super) fn coding(page: &mut SpecPage) {
         "differing",
         "a position twice",
         message,
-        table(&near, |table| {
+        with_table(&near, |table| {
             let block = &mut table.blocks[0];
             let at = tail(block);
             put_bits(block, at, 12, 3 | 3 << 6);
@@ -179,7 +169,7 @@ pub(super) fn coding(page: &mut SpecPage) {
         "differing",
         "a position above",
         message,
-        table(&near, |table| {
+        with_table(&near, |table| {
             let block = &mut table.blocks[0];
             let at = tail(block);
             put_bits(block, at, 12, 3 | 50 << 6);
@@ -192,7 +182,7 @@ pub(super) fn coding(page: &mut SpecPage) {
         "differing",
         "a bit below the lowest",
         message,
-        table(&one, |table| {
+        with_table(&one, |table| {
             let (gap, near) = (0, 2 * 64);
             for (symbol, length) in [(gap, 0), (64, 0), (near, 1)] {
                 put_bits(&mut table.header, (CODE_LENGTHS_OFFSET * 8) + symbol * 4, 4, length);

@@ -271,6 +271,17 @@ pub(super) fn put_chunks(files: &mut StoreFiles, ending: &str, chunks: Vec<(Opti
     seal_file(&name, bytes);
 }
 
+/// Returns a copy of the store `base`, after `change` has changed its only table. All checksums are valid.
+pub(super) fn with_table(base: &StoreFiles, change: impl FnOnce(&mut ForgedTable)) -> StoreFiles {
+    let mut files = base.clone();
+    let bytes = file_mut(&mut files, ".table");
+    let mut table = ForgedTable::read(bytes);
+    change(&mut table);
+    *bytes = table.write();
+    update_manifest(&mut files);
+    files
+}
+
 /// The parts of a table file. A test can change them and encode the file again.
 pub(super) struct ForgedTable {
     pub(super) header: Vec<u8>,

@@ -2,7 +2,7 @@
 
 use simstore::Codec;
 
-use super::forging::{ForgedTable, SpecPage, file_mut, one_table, put};
+use super::forging::{ForgedTable, SpecPage, file_mut, one_table, put, with_table};
 use crate::support::seal::{StoreFiles, update_manifest};
 
 /// Byte offset, in the header of a table, of the number of main lines.
@@ -16,19 +16,9 @@ const RANK: usize = 8;
 const KEYS: usize = 13;
 const NUMBER: usize = 16;
 
-fn changed(base: &StoreFiles, change: impl FnOnce(&mut ForgedTable)) -> StoreFiles {
-    let mut files = base.clone();
-    let bytes = file_mut(&mut files, ".table");
-    let mut table = ForgedTable::read(bytes);
-    change(&mut table);
-    *bytes = table.write();
-    update_manifest(&mut files);
-    files
-}
-
 /// Returns a copy of the store `base`, after `change` has changed the line with this number. All checksums are valid.
 fn line(base: &StoreFiles, number: usize, change: impl FnOnce(&mut [u8; 64])) -> StoreFiles {
-    changed(base, |table| change(&mut table.lines[number]))
+    with_table(base, |table| change(&mut table.lines[number]))
 }
 
 /// Returns the index of the first line of this kind: 1 for divided lines, 3 for runs.
@@ -57,12 +47,12 @@ pub(super) fn page() -> SpecPage {
 fn opening(page: &mut SpecPage, spread: &StoreFiles) {
     let message = "key bits is";
     for bits in [7, 41] {
-        let files = changed(spread, |table| table.header[KEY_BITS_OFFSET] = bits);
+        let files = with_table(spread, |table| table.header[KEY_BITS_OFFSET] = bits);
         page.add("key-bits", &format!("{bits} bits"), message, files);
     }
     let message = "lines is";
     let lines =
-        |count: u64| changed(spread, |table| put(&mut table.header, LINES_OFFSET, &count.to_le_bytes()));
+        |count: u64| with_table(spread, |table| put(&mut table.header, LINES_OFFSET, &count.to_le_bytes()));
     page.add("lines", "none with fingerprints", message, lines(0));
     page.add("lines", "more than buckets", message, lines(1 << 20));
     let empty = one_table(Codec::PrefixLines, None, &[]);
@@ -70,9 +60,9 @@ fn opening(page: &mut SpecPage, spread: &StoreFiles) {
         "lines",
         "one without fingerprints",
         message,
-        changed(&empty, |table| table.header[LINES_OFFSET] = 1),
+        with_table(&empty, |table| table.header[LINES_OFFSET] = 1),
     );
-    let many_slots = changed(spread, |table| table.header[KEY_BITS_OFFSET] = 8 + 8);
+    let many_slots = with_table(spread, |table| table.header[KEY_BITS_OFFSET] = 8 + 8);
     page.add("lines", "more than 32 slots", message, many_slots);
     let mut files = spread.clone();
     let bytes = file_mut(&mut files, ".table");
@@ -140,7 +130,7 @@ fn reading(page: &mut SpecPage, spread: &StoreFiles, dense: &StoreFiles) {
         "line-keys",
         "a key less",
         message,
-        changed(spread, |table| last(table.lines.last_mut().unwrap())),
+        with_table(spread, |table| last(table.lines.last_mut().unwrap())),
     );
 }
 
@@ -180,7 +170,7 @@ fn checking(page: &mut SpecPage, spread: &StoreFiles, dense: &StoreFiles) {
         "division-order",
         "a line that nothing uses",
         "the number of prefix lines and those that divide others",
-        changed(dense, |table| {
+        with_table(dense, |table| {
             table.lines.push([0; 64]);
             table.dividing = table.dividing.map(|dividing| dividing + 1);
         }),

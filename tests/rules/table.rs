@@ -5,6 +5,7 @@ use simstore::Codec;
 
 use super::forging::{
     ForgedTable, SpecPage, file_mut, one_table, put, put_bits, put_segment, seal_footer, whole_store,
+    with_table,
 };
 use crate::support::seal::{StoreFiles, update_manifest};
 
@@ -21,22 +22,6 @@ const WIDTH_OFFSET: usize = 6;
 const FIRST_OFFSET: usize = 8;
 /// Bit offset, in a block, of the fields that follow the first fingerprint.
 const FIELDS_BIT_OFFSET: usize = 128;
-
-/// Changes the only table of a store, and recomputes the checksums of the table and of the manifest.
-fn table(files: &mut StoreFiles, change: impl FnOnce(&mut ForgedTable)) {
-    let bytes = file_mut(files, ".table");
-    let mut table = ForgedTable::read(bytes);
-    change(&mut table);
-    *bytes = table.write();
-    update_manifest(files);
-}
-
-/// Returns a copy of the store `base`, after `change` has changed its only table. All checksums are valid.
-fn changed(base: &StoreFiles, change: impl FnOnce(&mut ForgedTable)) -> StoreFiles {
-    let mut files = base.clone();
-    table(&mut files, change);
-    files
-}
 
 /// Returns a copy of the store `base`, after `change` has changed the footer of its only table. The checksums of the
 /// footer and of the manifest are recomputed.
@@ -75,16 +60,17 @@ fn opening(page: &mut SpecPage) {
         ("blocks offset 255", 24, &[255, 0, 0, 0], "blocks offset is 255"),
         ("blocks offset 4097", 24, &[1, 16, 0, 0], "blocks offset is 4097"),
     ] {
-        page.add("field", variant, message, changed(&gap, |table| put(&mut table.header, at, value)));
+        page.add("field", variant, message, with_table(&gap, |table| put(&mut table.header, at, value)));
     }
     page.add(
         "field",
         "a span of elias-fano",
         "span is 1",
-        changed(&elias_fano, |table| table.header[20] = 1),
+        with_table(&elias_fano, |table| table.header[20] = 1),
     );
-    let version =
-        |codec, version| changed(&one_table(codec, None, &FINGERPRINTS), |table| table.header[8] = version);
+    let version = |codec, version| {
+        with_table(&one_table(codec, None, &FINGERPRINTS), |table| table.header[8] = version)
+    };
     page.add("codec-version", "5 for gap", "version is 5", version(Codec::Gap, 5));
     page.add("codec-version", "3 for prefix-lines", "", version(Codec::PrefixLines, 3));
     page.add("codec-version", "3 for all-differences", "version is 3", version(Codec::AllDifferences, 3));
@@ -92,13 +78,13 @@ fn opening(page: &mut SpecPage) {
         "permutation",
         "bit 1 twice",
         "permutation is 1",
-        changed(&gap, |table| table.header[PERMUTATION_OFFSET] = 1),
+        with_table(&gap, |table| table.header[PERMUTATION_OFFSET] = 1),
     );
     page.add(
         "permutation",
         "bit 64",
         "permutation is 64",
-        changed(&gap, |table| table.header[PERMUTATION_OFFSET] = 64),
+        with_table(&gap, |table| table.header[PERMUTATION_OFFSET] = 64),
     );
     // Only symbol 4 has a code word, of one bit.
     for (variant, lengths) in [("one of two bits", [2]), ("three of one bit", [0x11]), ("13 bits", [13])] {
@@ -106,7 +92,7 @@ fn opening(page: &mut SpecPage) {
             "code",
             variant,
             "code",
-            changed(&gap, |table| {
+            with_table(&gap, |table| {
                 put(&mut table.header, CODE_LENGTHS_OFFSET + 2, &lengths);
                 table.header[CODE_LENGTHS_OFFSET] = u8::from(variant == "three of one bit");
             }),
@@ -116,7 +102,7 @@ fn opening(page: &mut SpecPage) {
         "no-words",
         "a word",
         "code",
-        changed(&elias_fano, |table| table.header[CODE_LENGTHS_OFFSET] = 1),
+        with_table(&elias_fano, |table| table.header[CODE_LENGTHS_OFFSET] = 1),
     );
 }
 
@@ -130,10 +116,10 @@ fn parts(page: &mut SpecPage) {
         "blocks",
         "an entry of the index more",
         message,
-        changed(&base, |table| table.index.push(0x100)),
+        with_table(&base, |table| table.index.push(0x100)),
     );
     let fingerprints = |count: u64| {
-        changed(&base, |table| put(&mut table.header, FINGERPRINTS_OFFSET, &count.to_le_bytes()))
+        with_table(&base, |table| put(&mut table.header, FINGERPRINTS_OFFSET, &count.to_le_bytes()))
     };
     page.add("blocks", "more than fingerprints", message, fingerprints(0));
     page.add("blocks", "too many fingerprints in each", message, fingerprints(65_536));
@@ -141,7 +127,7 @@ fn parts(page: &mut SpecPage) {
         "last-block",
         "8 bytes",
         message,
-        changed(&base, |table| {
+        with_table(&base, |table| {
             table.blocks[0].resize(256, 0);
             table.blocks.push(vec![0; 8]);
             table.index.push(0x100);
@@ -162,7 +148,7 @@ fn parts(page: &mut SpecPage) {
             "index-order",
             &format!("72, then {second}"),
             message,
-            changed(&base, |table| {
+            with_table(&base, |table| {
                 table.blocks[0].resize(256, 0);
                 table.blocks.push(table.blocks[0][..20].to_vec());
                 table.index.push(second);
@@ -191,7 +177,7 @@ fn checking(page: &mut SpecPage) {
         "order",
         "restart points that descend",
         message,
-        changed(&base, |table| {
+        with_table(&base, |table| {
             put_bits(&mut table.blocks[0], FIELDS_BIT_OFFSET, 6, 0x20);
             put_bits(&mut table.blocks[0], FIELDS_BIT_OFFSET + 17, 6, 0x10);
         }),
@@ -201,7 +187,7 @@ fn checking(page: &mut SpecPage) {
         "order",
         "a block that starts before the end of the one before",
         message,
-        changed(&gap, |table| {
+        with_table(&gap, |table| {
             // Each block has two fingerprints. The padding is between code words and tails.
             let mut second = table.blocks[0].clone();
             put(&mut second, FIRST_OFFSET, &0x18_u64.to_le_bytes());
@@ -227,7 +213,7 @@ fn checking(page: &mut SpecPage) {
             "large-sum",
             variant,
             message,
-            changed(&base, |table| {
+            with_table(&base, |table| {
                 let end = table.blocks[0].len() * 8;
                 match (codec, span) {
                     (Codec::Gap, None) => put_bits(&mut table.blocks[0], end - 4, 4, 15),
@@ -245,7 +231,7 @@ fn checking(page: &mut SpecPage) {
         "last",
         "the index says one more",
         "a block's last fingerprint and the block index",
-        changed(&base, |table| {
+        with_table(&base, |table| {
             table.index[0] += 1;
         }),
     );
@@ -254,7 +240,7 @@ fn checking(page: &mut SpecPage) {
         "one more in the header",
         "the number of fingerprints in the blocks and in the header",
         {
-            let mut files = changed(&base, |table| table.header[FINGERPRINTS_OFFSET] += 1);
+            let mut files = with_table(&base, |table| table.header[FINGERPRINTS_OFFSET] += 1);
             put_segment(&mut files, 0, 8, &5_u64.to_le_bytes());
             update_manifest(&mut files);
             files
