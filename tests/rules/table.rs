@@ -72,7 +72,7 @@ fn opening(page: &mut SpecPage) {
         with_table(&one_table(codec, None, &FINGERPRINTS), |table| table.header[8] = version)
     };
     page.add("codec-version", "5 for gap", "version is 5", version(Codec::Gap, 5));
-    page.add("codec-version", "3 for prefix-lines", "", version(Codec::PrefixLines, 3));
+    page.add("codec-version", "3 for prefix-lines", "version is 3", version(Codec::PrefixLines, 3));
     page.add("codec-version", "3 for all-differences", "version is 3", version(Codec::AllDifferences, 3));
     page.add(
         "permutation",
