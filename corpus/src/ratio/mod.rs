@@ -185,13 +185,16 @@ mod tests {
 
     #[test]
     fn each_distinct_fingerprint_counts_once() {
-        let fingerprints: Vec<u64> = (0..1000).map(|i| (i % 500) << 40).rev().collect();
-        let ratios = compression_ratios(fingerprints, &RatioOptions::default(), &()).unwrap();
-        assert_eq!((ratios.fingerprints, ratios.distinct, ratios.sizes.len()), (1000, 500, 10));
-        let raw = ratios.sizes.last().unwrap();
-        assert_eq!((raw.method, raw.bytes, raw.bits_per_fingerprint), (CompressionMethod::Raw, 4000, 64.0));
+        let fingerprints: Vec<u64> = (0..40_000).map(|i| (i % 20_000) << 49).rev().collect();
+        let options = RatioOptions::default();
+        let ratios = compression_ratios(fingerprints, &options, &()).unwrap();
+        assert_eq!((ratios.fingerprints, ratios.distinct), (40_000, 20_000));
+        let methods: Vec<CompressionMethod> = ratios.sizes.iter().map(|size| size.method).collect();
+        assert_eq!(methods, CompressionMethod::all(options.zstd_level));
+        let (raw, others) = ratios.sizes.split_last().unwrap();
+        assert_eq!((raw.method, raw.bytes, raw.bits_per_fingerprint), (CompressionMethod::Raw, 160_000, 64.0));
         assert!((raw.ratio_to_floor * ratios.floor - 64.0).abs() < 1e-9);
-        assert!(ratios.sizes[..9].iter().all(|size| size.bytes < 4000), "{ratios:?}");
+        assert!(others.iter().all(|size| size.bytes < 160_000), "{ratios:?}");
     }
 
     #[test]
