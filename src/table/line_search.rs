@@ -11,65 +11,15 @@
 use std::iter::Peekable;
 use std::ops::ControlFlow;
 
-use super::line_probes::LineProbes;
+use super::line_table::LineTable;
 use super::probe_hit::ProbeHit;
 use super::reader::Table;
-use crate::codec::{AnyCodec, HammingBall, PrefixLinesCodec};
-use crate::error::{Damage, Error, Result};
+use crate::codec::HammingBall;
+use crate::error::{Damage, Result};
 use crate::fingerprint::Fingerprint;
 use crate::plan::MAX_TABLES;
-use crate::prefix_lines::{MAX_LOW_BITS, PrefixLine, PrefixLines, SlotKeys};
+use crate::prefix_lines::{KeyRun, MAX_LOW_BITS, PrefixLine, PrefixLines, SlotKeys};
 use crate::simd::{self, Kernel, Level};
-
-/// A table to probe, with the query permuted for it.
-struct LineTable<'a, F> {
-    table: &'a Table<F>,
-    lines: &'a PrefixLines,
-    codec: &'a PrefixLinesCodec,
-    probes: &'a LineProbes,
-    query: F,
-    /// Prefix of the query.
-    key: u64,
-    /// Number of fingerprints in a block.
-    block_fingerprints: u64,
-}
-
-impl<F: Copy> Clone for LineTable<'_, F> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<F: Copy> Copy for LineTable<'_, F> {}
-
-impl<'a, F: Fingerprint> LineTable<'a, F> {
-    /// Returns `None` if the table is not searched by its lines.
-    fn new(table: &'a Table<F>, query: F) -> Option<Self> {
-        let probes = table.line_probes.as_ref()?;
-        let (AnyCodec::PrefixLines(codec), Some(lines)) = (&table.codec, table.lines.as_deref()) else {
-            return None;
-        };
-        let query = table.permute(query);
-        let (key, block_fingerprints) = (codec.key(query), codec.block_fingerprints::<F>());
-        Some(LineTable { table, lines, codec, probes, query, key, block_fingerprints })
-    }
-
-    /// Returns the bucket of the probe with the index `i` in a run.
-    #[inline(always)]
-    fn bucket(&self, run: ProbeRun, i: usize) -> u64 {
-        let mask = self.probes.masks(u32::from(run.flips))[run.first_mask as usize + i];
-        self.key >> MAX_LOW_BITS ^ u64::from(mask)
-    }
-
-    #[cold]
-    fn damaged(&self, damage: Damage) -> Error {
-        let at = match damage {
-            Damage::LinePage { offset, .. } => offset,
-            _ => self.lines.offset(0) as u64,
-        };
-        Error::corrupt(self.table.path(), at, damage)
-    }
-}
 
 /// Length of the array for few probed tables.
 const SHORT_LIST_LEN: usize = 4;
@@ -145,33 +95,43 @@ struct ProbeRun {
     flips: u8,
     /// Maximum number of differing bits in the low byte, as far as it belongs to the plan's prefix.
     low_distance: u8,
+    /// Maximum number of differing bits in the whole low byte, at most 8.
+    key_distance: u8,
     /// End of the probes in the group.
     end: u8,
     /// Index of the first probe's mask in [`LineProbes::masks`].
     first_mask: u32,
 }
 
+impl ProbeRun {
+    /// Returns the bucket of the probe with the index `i` in this run.
+    #[inline(always)]
+    fn bucket<F: Fingerprint>(self, table: &LineTable<'_, F>, i: usize) -> u64 {
+        table.bucket(u32::from(self.flips), self.first_mask as usize + i)
+    }
+}
+
 impl LineProbeGroup {
     const EMPTY: Self = LineProbeGroup {
         len: 0,
         places: [ProbePlace(0); GROUP_CAPACITY],
-        runs: [ProbeRun { table: 0, flips: 0, low_distance: 0, end: 0, first_mask: 0 }; MAX_RUNS],
+        runs: [ProbeRun { table: 0, flips: 0, low_distance: 0, key_distance: 0, end: 0, first_mask: 0 };
+            MAX_RUNS],
         run_count: 0,
     };
 }
 
-/// A fingerprint with a prefix that a probe looks for. Its block is being loaded.
+/// Fingerprints with prefixes that a probe looks for. Their other bits are being loaded.
 #[derive(Clone, Copy)]
-struct Candidate {
-    /// Prefix of the fingerprint.
-    key: u64,
-    block: u32,
-    position: u16,
-    table: u8,
+enum Candidate<'a> {
+    /// Keys of one bucket in a line: the keys whose bits in `matches` are set, as [`PrefixLine::matching_keys`] counts them.
+    Keys { table: u8, line: PrefixLine<'a>, matches: u64, bucket: u64 },
+    /// Equal keys.
+    Run { table: u8, run: KeyRun },
 }
 
-impl Candidate {
-    const NONE: Self = Candidate { key: 0, block: 0, position: 0, table: 0 };
+impl Candidate<'_> {
+    const NONE: Self = Candidate::Run { table: 0, run: KeyRun { key: 0, rank: 0, count: 0 } };
 }
 
 /// The search of one query in tables with prefix lines.
@@ -179,11 +139,11 @@ struct LineSearch<'a, F, V> {
     tables: &'a [LineTable<'a, F>],
     distance: u32,
     visitor: V,
-    candidates: [Candidate; MAX_CANDIDATES],
+    candidates: [Candidate<'a>; MAX_CANDIDATES],
     candidate_count: usize,
 }
 
-impl<F: Fingerprint, V: FnMut(ProbeHit<F>)> LineSearch<'_, F, V> {
+impl<'a, F: Fingerprint, V: FnMut(ProbeHit<F>)> LineSearch<'a, F, V> {
     fn run(mut self) -> Result<()> {
         // While the lines of one group are loaded, the other group is tested.
         let mut groups = [LineProbeGroup::EMPTY; 2];
@@ -206,6 +166,7 @@ impl<F: Fingerprint, V: FnMut(ProbeHit<F>)> LineSearch<'_, F, V> {
                         table: number as u8,
                         flips: flips as u8,
                         low_distance: (max_flips - flips) as u8,
+                        key_distance: (self.distance - flips).min(MAX_LOW_BITS) as u8,
                         end: group.len as u8,
                         first_mask: done as u32,
                     };
@@ -245,52 +206,102 @@ impl<F: Fingerprint, V: FnMut(ProbeHit<F>)> LineSearch<'_, F, V> {
         let table = self.tables[number];
         let low = bucket << MAX_LOW_BITS;
         let (low_mask, low_distance) = (table.probes.low_mask, u32::from(run.low_distance));
+        let key_distance = u32::from(run.key_distance);
         let mut failed = Ok(());
         let visited = table.lines.visit_special_line(line, low, low | 0xff, |run| {
-            if ((run.key ^ table.key) as u8 & low_mask).count_ones() > low_distance {
+            let different = (run.key ^ table.key) as u8;
+            if different.count_ones() > key_distance || (different & low_mask).count_ones() > low_distance {
                 return ControlFlow::Continue(());
             }
-            // A damaged line may count more keys than there are fingerprints: their blocks do not exist.
-            failed = (0..run.count)
-                .try_for_each(|next| self.add_candidate(number, run.rank.saturating_add(next), run.key));
+            failed =
+                self.add_candidate(number, run.rank, run.count, Candidate::Run { table: number as u8, run });
             if failed.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         visited.map_err(|damage| table.damaged(damage))?;
         failed
     }
 
-    /// Adds a fingerprint whose prefix a probe looks for, and prefetches its other bits.
-    #[inline(never)]
-    fn add_candidate(&mut self, number: usize, rank: u64, key: u64) -> Result<()> {
-        let table = self.tables[number];
-        let (block, position) = (rank / table.block_fingerprints, rank % table.block_fingerprints);
-        if block >= table.table.blocks() as u64 {
-            let what = "the keys of the prefix lines and the number of fingerprints";
-            return Err(table.damaged(Damage::Mismatch { what }));
-        }
-        table.table.blocks.prefetch_byte(block as usize, table.codec.suffix_byte::<F>(position as usize));
-        table.table.blocks.prefetch_from_disk(block as usize);
+    /// Adds the candidate `candidate`, and prefetches the other bits of its fingerprints. They have `count` ranks from `rank` on.
+    #[inline(always)]
+    fn add_candidate(
+        &mut self,
+        number: usize,
+        rank: u64,
+        count: u64,
+        candidate: Candidate<'a>,
+    ) -> Result<()> {
         if self.candidate_count == MAX_CANDIDATES {
             self.compare_candidates()?;
         }
-        self.candidates[self.candidate_count % MAX_CANDIDATES] =
-            Candidate { key, block: block as u32, position: position as u16, table: number as u8 };
+        self.tables[number].prefetch_suffixes(rank, count)?;
+        self.candidates[self.candidate_count % MAX_CANDIDATES] = candidate;
         self.candidate_count += 1;
         Ok(())
     }
 
     /// Compares all candidates with the query.
+    #[inline(never)]
     fn compare_candidates(&mut self) -> Result<()> {
-        for i in 0..self.candidate_count.min(MAX_CANDIDATES) {
-            let Candidate { key, block, position, table: number } = self.candidates[i];
-            let LineTable { table, codec, query, .. } = self.tables[usize::from(number)];
-            let (block, position) = (block as usize, usize::from(position));
-            let value: F = codec.fingerprint(key, table.blocks.get(block)?, position);
-            if (HammingBall { query, distance: self.distance }).contains(value) {
-                (self.visitor)(ProbeHit { table: usize::from(number), block, position, value });
+        simd::dispatch(CompareCandidates(self))
+    }
+
+    /// Compares fingerprints with the query. `keys` has their prefixes, each with the difference of its rank to `rank`.
+    #[inline(always)]
+    fn compare_keys(
+        &mut self,
+        number: usize,
+        rank: u64,
+        keys: impl Iterator<Item = (u64, u64)>,
+    ) -> Result<()> {
+        let LineTable { table, codec, query, block_fingerprints, .. } = self.tables[number];
+        let ball = HammingBall { query, distance: self.distance };
+        let (mut block, mut bytes): (usize, &[u8]) = (0, &[]);
+        // Rank of the block's first fingerprint, and the rank after its last one.
+        let (mut start, mut end) = (0, 0);
+        for (difference, key) in keys {
+            let rank = rank.saturating_add(difference);
+            if rank >= end {
+                block = self.tables[number].block_of(rank)?;
+                bytes = table.blocks.get(block)?;
+                start = block as u64 * block_fingerprints;
+                end = start + block_fingerprints;
+            }
+            let position = (rank - start) as usize;
+            let value: F = codec.fingerprint(key, bytes, position);
+            if ball.contains(value) {
+                (self.visitor)(ProbeHit { table: number, block, position, value });
             }
         }
-        self.candidate_count = 0;
+        Ok(())
+    }
+}
+
+/// Compares all candidates of a search with the query.
+struct CompareCandidates<'a, 'b, F, V>(&'a mut LineSearch<'b, F, V>);
+
+impl<F: Fingerprint, V: FnMut(ProbeHit<F>)> Kernel for CompareCandidates<'_, '_, F, V> {
+    type Output = Result<()>;
+
+    #[inline(always)]
+    fn run(self) -> Result<()> {
+        let search = self.0;
+        for i in 0..search.candidate_count.min(MAX_CANDIDATES) {
+            match search.candidates[i] {
+                Candidate::Keys { table, line, mut matches, bucket } => {
+                    let keys = std::iter::from_fn(|| {
+                        let index = matches.trailing_zeros();
+                        matches = matches.checked_sub(1)? & matches;
+                        Some((u64::from(index), bucket << MAX_LOW_BITS | u64::from(line.low_byte(index))))
+                    });
+                    search.compare_keys(usize::from(table), line.rank(), keys)?;
+                }
+                Candidate::Run { table, run } => {
+                    let keys = (0..run.count).map(|next| (next, run.key));
+                    search.compare_keys(usize::from(table), run.rank, keys)?;
+                }
+            }
+        }
+        search.candidate_count = 0;
         Ok(())
     }
 }
@@ -348,34 +359,44 @@ impl<F: Fingerprint, V: FnMut(ProbeHit<F>)> Kernel for TestPlaces<'_, '_, F, V> 
 
     #[inline(always)]
     fn run_at(self, level: Level) -> Result<()> {
+        let ProbeRun { table, low_distance, key_distance, .. } = self.run;
+        let low_mask = self.search.tables[usize::from(table)].probes.low_mask;
+        // If the plan's prefix has none of the low bits, the distance of the whole low byte is still limited.
+        let (mask, distance) = if low_mask == 0 { (0xff, key_distance) } else { (low_mask, low_distance) };
         // Constant distances make faster loops.
-        match self.run.low_distance {
-            0 => self.test(level, 0),
-            1 => self.test(level, 1),
-            more => self.test(level, u32::from(more)),
+        match distance {
+            0 => self.test(level, mask, 0),
+            1 => self.test(level, mask, 1),
+            more => self.test(level, mask, u32::from(more)),
         }
     }
 }
 
 impl<F: Fingerprint, V: FnMut(ProbeHit<F>)> TestPlaces<'_, '_, F, V> {
+    /// Adds the keys whose low byte differs from the query in at most `distance` of the bits of `mask` to the candidates.
     #[inline(always)]
-    fn test(self, level: Level, low_distance: u32) -> Result<()> {
+    fn test(self, level: Level, mask: u8, distance: u32) -> Result<()> {
         let TestPlaces { run, places, search } = self;
-        let table = search.tables[usize::from(run.table)];
-        let (lines, low_mask, low_byte) = (table.lines.as_lines(), table.probes.low_mask, table.key as u8);
+        let number = usize::from(run.table);
+        let table = search.tables[number];
+        let (lines, low_byte, key_distance) = (table.lines.as_lines(), table.key as u8, run.key_distance);
         for (i, place) in places.iter().enumerate() {
             let line = PrefixLine(&lines[place.line() as usize]);
             let Some(counts) = line.key_counts() else {
-                search.test_special_line(run, place.line(), table.bucket(run, i))?;
+                search.test_special_line(run, place.line(), run.bucket(&table, i))?;
                 continue;
             };
             let keys = SlotKeys::of_slot(level, counts, place.slot());
-            let mut matches = line.matching_keys(level, low_byte, low_mask, low_distance) & keys.mask();
-            while matches != 0 {
-                let index = matches.trailing_zeros();
-                matches &= matches - 1;
-                let key = table.bucket(run, i) << MAX_LOW_BITS | u64::from(line.low_byte(index));
-                search.add_candidate(usize::from(run.table), line.rank() + u64::from(index), key)?;
+            let mut matches = line.matching_keys(level, low_byte, mask, distance) & keys.mask();
+            if matches != 0 && mask != 0xff {
+                matches &= line.matching_keys(level, low_byte, 0xff, u32::from(key_distance));
+            }
+            if matches != 0 {
+                let (first, end) = (matches.trailing_zeros(), 64 - matches.leading_zeros());
+                let rank = line.rank() + u64::from(first);
+                let bucket = run.bucket(&table, i);
+                let candidate = Candidate::Keys { table: run.table, line, matches, bucket };
+                search.add_candidate(number, rank, u64::from(end - first), candidate)?;
             }
         }
         Ok(())

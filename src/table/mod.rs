@@ -7,6 +7,7 @@ mod coding_stats;
 mod header;
 mod line_probes;
 mod line_search;
+mod line_table;
 mod probe;
 mod probe_group;
 mod probe_hit;

@@ -192,7 +192,10 @@ mod tests {
         let methods: Vec<CompressionMethod> = ratios.sizes.iter().map(|size| size.method).collect();
         assert_eq!(methods, CompressionMethod::all(options.zstd_level));
         let (raw, others) = ratios.sizes.split_last().unwrap();
-        assert_eq!((raw.method, raw.bytes, raw.bits_per_fingerprint), (CompressionMethod::Raw, 160_000, 64.0));
+        assert_eq!(
+            (raw.method, raw.bytes, raw.bits_per_fingerprint),
+            (CompressionMethod::Raw, 160_000, 64.0)
+        );
         assert!((raw.ratio_to_floor * ratios.floor - 64.0).abs() < 1e-9);
         assert!(others.iter().all(|size| size.bytes < 160_000), "{ratios:?}");
     }
