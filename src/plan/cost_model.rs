@@ -116,7 +116,7 @@ pub(crate) const SPLIT_MIN_BLOCKS: usize = 64;
 /// Additional time of a query for each part, in nanoseconds, if a probe splits its range into parts (see
 /// [`SPLIT_MIN_BLOCKS`]).
 const SPLIT_PROBE_NS: f64 = 110.0;
-/// Average waiting time for a prefix line, or for the other bits of a fingerprint that a line has led to, as a multiple of
+/// Average waiting time for a prefix line, or for the other bits of the fingerprints that a line has led to, as a multiple of
 /// [`line_wait_ns`]. It is short because the waits of a group overlap.
 const LINE_PROBE_WAITS: f64 = 0.07;
 /// Average waiting time for one of the first [`PREFETCH_MIN_LINES`] cache lines (64 bytes each) that a probe
@@ -194,6 +194,12 @@ pub fn estimate<F: Fingerprint>(plan: &Plan<F>, workload: &Workload) -> CostEsti
     }
 }
 
+/// Number of ways to choose `count` of `bits` bits. `bits` may be fractional.
+fn exactly(bits: f64, count: u32) -> f64 {
+    combinations_up_to(bits, count)
+        - count.checked_sub(1).map_or(0.0, |fewer| combinations_up_to(bits, fewer))
+}
+
 /// Estimated size of one table.
 struct TableSize {
     fingerprints: f64,
@@ -261,15 +267,11 @@ impl OperationCounts {
             return all;
         }
         let bits = f64::from(table.flipped_bits(workload.fingerprints));
-        let exactly = |flips: u32| {
-            combinations_up_to(bits, flips)
-                - flips.checked_sub(1).map_or(0.0, |fewer| combinations_up_to(bits, fewer))
-        };
         let mut all = OperationCounts::default();
         for flips in 0..=table.flips {
             let shared = if flips == table.flips { f64::from(table.prefix_bits) } else { bits };
             all.add(&OperationCounts::from_ranges(
-                exactly(flips),
+                exactly(bits, flips),
                 shared,
                 distance.saturating_sub(flips),
                 size,
@@ -289,9 +291,15 @@ impl OperationCounts {
     ) -> Option<OperationCounts> {
         let shape = LineShape::for_table(size.fingerprints as u64, LineShape::MEAN_KEYS, F::BITS);
         let probes = table.line_probes(shape)?;
-        let prefix = f64::from(table.prefix_bits.min(shape.key_bits()));
-        let flips = table.flips.min(distance);
-        let candidates = size.fingerprints / prefix.exp2() * combinations_up_to(prefix, flips);
+        let prefix_bits = table.prefix_bits.min(shape.key_bits());
+        let (prefix, flips) = (f64::from(prefix_bits), table.flips.min(distance));
+        // Low bits after the plan's prefix. A key that differs from the query in too many of them is no candidate.
+        let low_bits = (shape.key_bits() - prefix_bits).min(shape.low_bits());
+        let low = f64::from(low_bits);
+        let is_candidate = |flips: u32| combinations_up_to(low, distance - flips) / low.exp2();
+        let each = size.fingerprints / prefix.exp2();
+        let candidates: f64 =
+            (0..=flips).map(|flips| each * exactly(prefix, flips) * is_candidate(flips)).sum();
         let candidates = candidates.min(size.fingerprints);
         // Probes whose buckets differ in the last bits share a page.
         let pages = (shape.lines() as f64 / PAGE_LINES as f64).max(1.0).log2();
@@ -299,7 +307,7 @@ impl OperationCounts {
             probes,
             blocks: combinations_up_to(prefix.min(pages), flips) + candidates.min(size.blocks),
             candidates,
-            lines: (probes + candidates) * LINE_PROBE_WAITS,
+            lines: (probes + candidates.min(probes)) * LINE_PROBE_WAITS,
             by_lines: true,
             ..OperationCounts::default()
         })
