@@ -15,6 +15,8 @@ pub(crate) enum IndexSpec {
     Mih { blocks: usize },
     /// The simhash index of the crate gaoya with this number of blocks.
     Gaoya { blocks: usize },
+    /// Hash maps from this number of blocks to fingerprints.
+    BlockMaps { blocks: usize },
     /// The crate bk-tree.
     BkTree,
     /// Linear scan of all fingerprints.
@@ -36,6 +38,7 @@ impl IndexSpec {
         let mut specs: Vec<IndexSpec> = (2..=4).map(|blocks| IndexSpec::Mih { blocks }).collect();
         // gaoya needs at least `distance + 2` blocks (`index/gaoya.rs`).
         specs.extend([2, 3].map(|more| IndexSpec::Gaoya { blocks: distance as usize + more }));
+        specs.push(IndexSpec::BlockMaps { blocks: distance as usize + 1 });
         specs.extend([IndexSpec::BkTree, IndexSpec::Scan]);
         let plans: &[&str] = match distance {
             ..=3 => &["probe-1", "probe-2", "probe-3", "paper-4"],
@@ -72,6 +75,7 @@ impl fmt::Display for IndexSpec {
         match self {
             IndexSpec::Mih { blocks } => write!(f, "mih-{blocks}"),
             IndexSpec::Gaoya { blocks } => write!(f, "gaoya-{blocks}"),
+            IndexSpec::BlockMaps { blocks } => write!(f, "maps-{blocks}"),
             IndexSpec::BkTree => f.write_str("bk-tree"),
             IndexSpec::Scan => f.write_str("scan"),
             IndexSpec::Simstore { plan, codec, block_size, ids, resident, span } => {
@@ -99,6 +103,9 @@ impl FromStr for IndexSpec {
         if let Some(blocks) = name.strip_prefix("gaoya-") {
             return Ok(IndexSpec::Gaoya { blocks: blocks.parse()? });
         }
+        if let Some(blocks) = name.strip_prefix("maps-") {
+            return Ok(IndexSpec::BlockMaps { blocks: blocks.parse()? });
+        }
         if let Some(settings) = name.strip_prefix("simstore:") {
             let mut settings = settings.split(':');
             let plan = settings.next().unwrap_or_default().to_string();
@@ -120,7 +127,7 @@ impl FromStr for IndexSpec {
             "bk-tree" => Ok(IndexSpec::BkTree),
             "scan" => Ok(IndexSpec::Scan),
             _ => bail!(
-                "there is no index `{name}`; expected mih-BLOCKS, gaoya-BLOCKS, bk-tree, scan or \
+                "there is no index `{name}`; expected mih-BLOCKS, gaoya-BLOCKS, maps-BLOCKS, bk-tree, scan or \
                  simstore:PLAN:CODEC[:BLOCK_SIZE][:span-COUNT][:ids][:resident]"
             ),
         }

@@ -1,6 +1,7 @@
 //! The compared indexes, all behind the trait [`HammingIndex`].
 
 mod bk_tree;
+mod block_maps;
 mod gaoya;
 mod mih;
 mod scan;
@@ -83,6 +84,9 @@ pub(crate) fn build(
     Ok(match spec {
         IndexSpec::Mih { blocks } => Box::new(mih::Mih::build(fingerprints, *blocks, distance)?),
         IndexSpec::Gaoya { blocks } => Box::new(gaoya::Gaoya::build(source, count, *blocks, distance)?),
+        IndexSpec::BlockMaps { blocks } => {
+            Box::new(block_maps::BlockMaps::build(fingerprints, *blocks, distance)?)
+        }
         IndexSpec::BkTree => Box::new(bk_tree::BkTree::build(fingerprints, distance)),
         IndexSpec::Scan => Box::new(scan::Scan::build(fingerprints, distance)),
         IndexSpec::Simstore { plan, codec, block_size, ids, resident, span } => {
@@ -108,6 +112,7 @@ pub(crate) fn estimate_bytes(spec: &IndexSpec, count: usize, distance: u32) -> f
     match spec {
         IndexSpec::Mih { blocks } => mih::estimate_bytes(*blocks, count),
         IndexSpec::Gaoya { blocks } => gaoya::estimate_bytes(*blocks, count, distance),
+        IndexSpec::BlockMaps { blocks } => block_maps::estimate_bytes(*blocks, count),
         IndexSpec::BkTree => bk_tree::estimate_bytes(count),
         IndexSpec::Scan => 8.0 * count,
         IndexSpec::Simstore { .. } => 0.0,
