@@ -64,7 +64,9 @@ impl<'a, F: Fingerprint> LineTable<'a, F> {
         let byte = self.codec.suffix_byte::<F>(position);
         self.table.blocks.prefetch_byte(block, byte);
         if count > 1 {
-            let last = self.codec.suffix_byte::<F>(position + count as usize) + 8;
+            // A damaged line may count any number of equal keys.
+            let count = count.min(MAX_PREFETCHED) as usize;
+            let last = self.codec.suffix_byte::<F>(position + count) + 8;
             self.table.blocks.prefetch_byte(block, last.min(byte + LINE_BYTES));
         }
         self.table.blocks.prefetch_from_disk(block);
@@ -81,6 +83,8 @@ impl<'a, F: Fingerprint> LineTable<'a, F> {
     }
 }
 
+/// Maximum number of fingerprints whose suffixes are prefetched together: the suffixes of more take more than two cache lines.
+const MAX_PREFETCHED: u64 = 128;
 /// Error for a line that leads to a fingerprint that the table does not have.
 const TOO_MANY_KEYS: Damage =
     Damage::Mismatch { what: "the keys of the prefix lines and the number of fingerprints" };

@@ -137,12 +137,7 @@ fn reading(page: &mut SpecPage, spread: &StoreFiles, dense: &StoreFiles) {
 fn checking(page: &mut SpecPage, spread: &StoreFiles, dense: &StoreFiles) {
     let message = "the rank of a prefix line and the keys before it";
     // Found by readers too: the ranks of the block's fingerprints have a gap.
-    page.add(
-        "ranks",
-        "one more",
-        "the rank of a prefix line and the keys before it",
-        line(spread, 1, |line| line[RANK] += 1),
-    );
+    page.add("ranks", "one more", message, line(spread, 1, |line| line[RANK] += 1));
     // An empty line: nothing reads its rank.
     let ends = one_table(Codec::PrefixLines, None, &{
         let mut ends: Vec<u64> = (0..40).collect();
