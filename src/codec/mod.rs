@@ -121,7 +121,7 @@ codecs! {
     /// fingerprints are near one another.
     AllDifferences: AllDifferences,
     /// The first bits of each fingerprint in cache lines that are addressed by arithmetic, the other bits in blocks: a
-    /// look-up of a prefix that no fingerprint has reads one cache line. Gives the fastest queries at distance 3; at 6 and
+    /// look-up of a prefix that no fingerprint has reads one cache line. Gives the fastest queries up to distance 6; at 8 and
     /// more, `elias-fano` is faster.
     PrefixLines: PrefixLinesCodec,
 }

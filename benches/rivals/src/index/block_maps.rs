@@ -1,5 +1,4 @@
-//! Hash maps from the blocks of bits of a fingerprint to the fingerprints that have them: the index that is written by hand
-//! most often.
+//! Hash maps from the blocks of bits of a fingerprint to the fingerprints that have them: the simplest index.
 //!
 //! If fewer bits differ than there are blocks, one block is equal. So a query looks up each of its blocks, and compares all
 //! fingerprints found with itself.
