@@ -236,6 +236,11 @@ fn skewed_sets<F: Fingerprint>() {
     for (plan, distance) in [("probe-4", 8), ("paper-7", 6), ("probe-2", 1), ("scan", 3), ("paper-16", 3)] {
         cases.extend(sets.iter().map(|set| (plan, distance, Codec::Gap, set)));
     }
+    // Shared prefixes fill prefix lines, so many lines are divided.
+    for (plan, distance) in [("probe-1", 2), ("probe-2", 4), ("probe-3", 7), ("cover-11", 3), ("probe-4", 5)]
+    {
+        cases.extend(sets.iter().map(|set| (plan, distance, Codec::PrefixLines, set)));
+    }
     cases.par_iter().for_each(|(plan, distance, codec, entries)| {
         let plan_or_auto = plan.parse().unwrap();
         check(entries, BuildOptions { plan: plan_or_auto, ..options(*distance, plan, *codec) }, 25);

@@ -112,6 +112,11 @@ fn a_codec_for_an_objective() {
     };
     assert_eq!(build(&["auto"]).json()[0]["codec"], json!("gap"));
     assert_eq!(build(&["auto", "--for", "size"]).json()[0]["codec"], json!("gap"));
+    assert_eq!(build(&["auto", "--for", "speed"]).json()[0]["codec"], json!("elias-fano"));
+    // Spread evenly over all prefixes.
+    let spread: String =
+        (0..5000_u64).map(|i| format!("{:016x}\n", i.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
+    folder.write("a.hex", &spread);
     assert_eq!(build(&["auto", "--for", "speed"]).json()[0]["codec"], json!("prefix-lines"));
     assert_eq!(build(&["gap", "--for", "size"]).code, Some(2));
     assert_eq!(build(&["auto", "--for", "fun"]).code, Some(2));

@@ -37,8 +37,8 @@ const ROWS_PER_CANCEL_CHECK: usize = 1 << 14;
 /// bits : {64, 128}, optional
 ///     Width of the fingerprints. The default is the width of ``profile``, or 64.
 /// codec : {"first-difference", "gap", "elias-fano", "all-differences", "prefix-lines"}, optional
-///     The codec that compresses the fingerprints: "first-difference" by default. "prefix-lines" is fastest to query up to distance 6,
-///     "elias-fano" from 8 on. "gap" is smallest for random fingerprints, "all-differences" for many near-duplicates.
+///     The codec that compresses the fingerprints: "first-difference" by default. "prefix-lines" is fastest to query up to distance 6.
+///     "elias-fano" is fastest at distance 8 and more, and if many fingerprints are near one another. "gap" is smallest for random fingerprints, "all-differences" for many near-duplicates.
 /// plan : str, optional
 ///     The plan of the tables, as listed by ``simstore plan``; "auto" by default.
 /// profile : Profile or str, optional

@@ -52,8 +52,8 @@ const GROUP_COMMIT_WAIT: Duration = Duration::from_millis(2);
 /// create : bool
 ///     Whether a missing store is created. If False, a missing store raises FileNotFoundError.
 /// codec : {"first-difference", "gap", "elias-fano", "all-differences", "prefix-lines"}, optional
-///     The codec that compresses the fingerprints: "first-difference" for a new store. "prefix-lines" is fastest to query up to distance 6,
-///     "elias-fano" from 8 on. "gap" is smallest for random fingerprints, "all-differences" for many near-duplicates.
+///     The codec that compresses the fingerprints: "first-difference" for a new store. "prefix-lines" is fastest to query up to distance 6.
+///     "elias-fano" is fastest at distance 8 and more, and if many fingerprints are near one another. "gap" is smallest for random fingerprints, "all-differences" for many near-duplicates.
 /// plan : str, optional
 ///     The plan of the tables, as listed by ``simstore plan``; "auto" for a new store.
 /// durability : {"os", "group", "sync"}

@@ -121,8 +121,8 @@ codecs! {
     /// fingerprints are near one another.
     AllDifferences: AllDifferences,
     /// The first bits of each fingerprint in cache lines that are addressed by arithmetic, the other bits in blocks: a
-    /// look-up of a prefix that no fingerprint has reads one cache line. Gives the fastest queries up to distance 6; at 8 and
-    /// more, `elias-fano` is faster.
+    /// look-up of a prefix that no fingerprint has reads one cache line. Gives the fastest queries up to distance 6. At 8 and
+    /// more, and if many fingerprints are near one another, `elias-fano` is faster.
     PrefixLines: PrefixLinesCodec,
 }
 #[expect(

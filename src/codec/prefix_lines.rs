@@ -14,7 +14,7 @@ use crate::bits;
 use crate::error::Damage;
 use crate::fingerprint::Fingerprint;
 use crate::format;
-use crate::prefix_lines::{KeyRun, PrefixLines};
+use crate::prefix_lines::{KeyRun, LINE_BYTES, PrefixLines};
 
 /// The codec `prefix-lines` of one table.
 #[derive(Debug)]
@@ -80,6 +80,11 @@ impl PrefixLinesCodec {
     #[inline(always)]
     pub(crate) fn suffix_byte<F: Fingerprint>(&self, position: usize) -> usize {
         suffix_position::<F>(position, self.suffix_bits::<F>()) / 8
+    }
+
+    /// Number of whole suffixes in the length of a cache line.
+    pub(crate) fn suffixes_per_line<F: Fingerprint>(&self) -> u64 {
+        LINE_BYTES as u64 * 8 / u64::from(self.suffix_bits::<F>().max(1))
     }
 
     /// Reads the header of a block. Returns it with the ranks of the fingerprints in the block.

@@ -31,6 +31,11 @@ impl LineShape {
     pub(crate) fn estimated_lines<F: Fingerprint>(self, sample: &RunSample<F>) -> f64 {
         LineLoad::new(self, sample).lines
     }
+
+    /// Estimates the share of the keys that are in divided lines. `sample` is a sample of the fingerprints of the table.
+    pub(crate) fn divided_share<F: Fingerprint>(self, sample: &RunSample<F>) -> f64 {
+        LineLoad::new(self, sample).divided_share
+    }
 }
 
 /// Estimated load of the lines of a table.

@@ -16,7 +16,7 @@ mod shape;
 mod writer;
 
 pub(crate) use self::line::{LINE_BYTES, PrefixLine, SlotKeys};
-pub(crate) use self::reader::{KeyRun, PrefixLines};
+pub(crate) use self::reader::{KeyRun, LinePlace, PrefixLines};
 pub(crate) use self::shape::{LineShape, MAX_LOW_BITS};
 pub(crate) use self::writer::{LineBuffer, LineWriter};
 

@@ -1,6 +1,6 @@
 //! Reads prefix lines.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,7 +11,7 @@ use super::shape::LineShape;
 use super::{PAGE_LINES, page_count, page_crc};
 use crate::error::Damage;
 use crate::file_bytes::Bytes;
-use crate::simd::Level;
+use crate::simd::{self, Level};
 
 /// The prefix lines of an open table, with a bit for each page whose checksum has been verified.
 #[derive(Debug)]
@@ -82,6 +82,28 @@ struct LineGroup {
     first_line: u64,
     /// Prefix of the group's key 0.
     base: u64,
+}
+
+impl LineGroup {
+    /// Returns the index of the line that has the prefix `key`, which must belong to the group.
+    #[inline(always)]
+    fn line_of(self, key: u64) -> u64 {
+        self.shape.address((key - self.base) >> self.shape.low_bits()).line
+    }
+}
+
+/// A line of a group: a main line, or a line that divides another one.
+#[derive(Clone, Copy)]
+pub(crate) struct LinePlace {
+    group: LineGroup,
+    /// Index of the line in the group.
+    number: u64,
+}
+
+impl LinePlace {
+    /// The place of no line.
+    pub(crate) const NONE: LinePlace =
+        LinePlace { group: LineGroup { shape: LineShape::NONE, first_line: 0, base: 0 }, number: 0 };
 }
 
 impl PrefixLines {
@@ -228,35 +250,83 @@ impl PrefixLines {
         high: u64,
         mut visitor: impl FnMut(KeyRun) -> ControlFlow<()>,
     ) -> Result<(), Damage> {
-        self.visit_group(self.main_lines(), low, high, &mut visitor).map(drop)
+        let group = self.main_lines();
+        self.visit_lines(group, group.line_of(low)..group.line_of(high) + 1, low, high, &mut visitor)
+            .map(drop)
     }
 
-    /// Like [`PrefixLines::visit`], for the keys of one bucket of the main lines that lie in a line that is divided, or a run.
-    /// `line` is the number of this line.
+    /// The main line with this number.
+    pub(crate) fn main_line(&self, number: u64) -> LinePlace {
+        LinePlace { group: self.main_lines(), number }
+    }
+
+    /// Returns the lines that divide the line `place`, as far as they have keys from `low` to `high`. Prefetches them. Returns
+    /// `None` if the line is not divided.
+    ///
+    /// # Errors
+    /// An error if a line is damaged.
+    #[inline(always)]
+    pub(crate) fn dividing_lines(
+        &self,
+        LinePlace { group, number }: LinePlace,
+        low: u64,
+        high: u64,
+    ) -> Result<Option<impl Iterator<Item = LinePlace>>, Damage> {
+        let kind = self.line(group.first_line + number)?.kind(group.shape)?;
+        if !matches!(kind, LineKind::Divided { .. }) {
+            return Ok(None);
+        }
+        let (group, numbers) = self.lines_between(group, number, kind, low, high)?;
+        let bytes: &[u8] = self.bytes.as_ref().as_ref();
+        for number in numbers.clone() {
+            self.prefetch_from_disk(group.first_line + number);
+            simd::prefetch(bytes, self.offset(group.first_line + number));
+        }
+        Ok(Some(numbers.map(move |number| LinePlace { group, number })))
+    }
+
+    /// Like [`PrefixLines::visit`], for the keys of one line.
     ///
     /// # Errors
     /// See [`PrefixLines::visit`].
-    #[inline(never)]
-    pub(crate) fn visit_special_line(
+    #[inline(always)]
+    pub(crate) fn visit_place(
         &self,
-        line: u64,
+        LinePlace { group, number }: LinePlace,
         low: u64,
         high: u64,
         mut visitor: impl FnMut(KeyRun) -> ControlFlow<()>,
     ) -> Result<(), Damage> {
-        self.visit_line(self.main_lines(), line, low, high, &mut visitor).map(drop)
+        self.visit_line(group, number, low, high, &mut visitor).map(drop)
     }
 
-    fn visit_group(
+    /// Returns the lines that divide a line, as far as they have keys from `low` to `high`: their group, and their indexes in it.
+    /// `number` is the index of the divided line in `group`, and `kind` its content.
+    fn lines_between(
         &self,
         group: LineGroup,
+        number: u64,
+        kind: LineKind,
+        low: u64,
+        high: u64,
+    ) -> Result<(LineGroup, Range<u64>), Damage> {
+        let dividing = self.dividing(group, number, kind)?;
+        let last = group.base + (group.shape.buckets(number).end << group.shape.low_bits()) - 1;
+        let (low, high) = (low.max(dividing.base), high.min(last));
+        let numbers = if low <= high { dividing.line_of(low)..dividing.line_of(high) + 1 } else { 0..0 };
+        Ok((dividing, numbers))
+    }
+
+    fn visit_lines(
+        &self,
+        group: LineGroup,
+        numbers: Range<u64>,
         low: u64,
         high: u64,
         visitor: &mut impl FnMut(KeyRun) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, Damage> {
-        let line_of = |key: u64| group.shape.address((key - group.base) >> group.shape.low_bits()).line;
-        for line in line_of(low)..=line_of(high) {
-            if self.visit_line(group, line, low, high, visitor)?.is_break() {
+        for number in numbers {
+            if self.visit_line(group, number, low, high, visitor)?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
@@ -280,14 +350,10 @@ impl PrefixLines {
             LineKind::Keys { counts: 0 } => {}
             LineKind::Keys { counts } => {
                 let (level, low_mask) = (Level::of_processor(), (1_u64 << shape.low_bits()) - 1);
-                for bucket in shape.buckets(number) {
+                let buckets = shape.buckets(number);
+                let bucket_of = |key: u64| key.saturating_sub(group.base) >> shape.low_bits();
+                for bucket in buckets.start.max(bucket_of(low))..buckets.end.min(bucket_of(high) + 1) {
                     let first = group.base + (bucket << shape.low_bits());
-                    if first > high {
-                        break;
-                    }
-                    if first + low_mask < low {
-                        continue;
-                    }
                     let keys = SlotKeys::of_slot(level, counts, shape.address(bucket).slot);
                     for index in keys.start..keys.start + keys.count {
                         let key = first + (u64::from(line.low_byte(index)) & low_mask);
@@ -305,13 +371,8 @@ impl PrefixLines {
                 }
             }
             LineKind::Divided { .. } => {
-                let dividing = self.dividing(group, number, kind)?;
-                let buckets = shape.buckets(number);
-                let last = group.base + (buckets.end << shape.low_bits()) - 1;
-                let (low, high) = (low.max(dividing.base), high.min(last));
-                if low <= high {
-                    return self.visit_group(dividing, low, high, visitor);
-                }
+                let (dividing, numbers) = self.lines_between(group, number, kind, low, high)?;
+                return self.visit_lines(dividing, numbers, low, high, visitor);
             }
         }
         Ok(ControlFlow::Continue(()))

@@ -43,6 +43,9 @@ impl LineShape {
     /// Mean number of keys in the main lines of a table with random fingerprints.
     pub(crate) const MEAN_KEYS: u64 = 36;
 
+    /// The shape of no group.
+    pub(super) const NONE: LineShape = LineShape { key_bits: 0, low_bits: 0, lines: 0, slots: 0 };
+
     /// Creates the shape of a group. `low_bits` is at most `key_bits`, and `lines` is at least 1.
     fn from_parts(key_bits: u32, low_bits: u32, lines: u64) -> LineShape {
         let slots = (1_u64 << (key_bits - low_bits)).div_ceil(lines);

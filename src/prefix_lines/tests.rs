@@ -153,7 +153,7 @@ proptest! {
         let _ = lines.check(100);
         let _ = lines.rank_of(low & most);
         let _ = lines.visit(0, most, |_| ControlFlow::Continue(()));
-        let _ = lines.visit_special_line(1, low & most, most, |_| ControlFlow::Continue(()));
+        let _ = lines.visit_place(lines.main_line(1), low & most, most, |_| ControlFlow::Continue(()));
     }
 }
 

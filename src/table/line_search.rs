@@ -11,14 +11,14 @@
 use std::iter::Peekable;
 use std::ops::ControlFlow;
 
+use super::line_candidates::{CandidateBuffer, LineCandidate};
 use super::line_table::LineTable;
 use super::probe_hit::ProbeHit;
 use super::reader::Table;
-use crate::codec::HammingBall;
 use crate::error::{Damage, Result};
 use crate::fingerprint::Fingerprint;
 use crate::plan::MAX_TABLES;
-use crate::prefix_lines::{KeyRun, MAX_LOW_BITS, PrefixLine, PrefixLines, SlotKeys};
+use crate::prefix_lines::{KeyRun, LinePlace, MAX_LOW_BITS, PrefixLine, PrefixLines, SlotKeys};
 use crate::simd::{self, Kernel, Level};
 
 /// Length of the array for few probed tables.
@@ -49,8 +49,16 @@ pub(super) fn probe_lines<'a, F: Fingerprint>(
         *place = table;
         count += 1;
     }
-    let candidates = [Candidate::NONE; MAX_CANDIDATES];
-    LineSearch { tables: &probed[..count], distance, visitor, candidates, candidate_count: 0 }.run()?;
+    let mut search = LineSearch {
+        tables: &probed[..count],
+        distance,
+        visitor,
+        candidates: CandidateBuffer::new(),
+        pending: [PendingLine::NONE; MAX_PENDING],
+        pending_lines: 0,
+        tested_lines: 0,
+    };
+    search.run()?;
     Ok(count)
 }
 
@@ -58,8 +66,8 @@ pub(super) fn probe_lines<'a, F: Fingerprint>(
 const GROUP_CAPACITY: usize = 64;
 /// Maximum number of runs in a group.
 const MAX_RUNS: usize = 16;
-/// Maximum number of candidates that wait for their blocks.
-const MAX_CANDIDATES: usize = 32;
+/// Maximum number of lines that wait in [`LineSearch::pending`].
+const MAX_PENDING: usize = 16;
 
 /// Probes whose lines are being loaded.
 #[derive(Clone, Copy)]
@@ -104,6 +112,9 @@ struct ProbeRun {
 }
 
 impl ProbeRun {
+    const NONE: Self =
+        ProbeRun { table: 0, flips: 0, low_distance: 0, key_distance: 0, end: 0, first_mask: 0 };
+
     /// Returns the bucket of the probe with the index `i` in this run.
     #[inline(always)]
     fn bucket<F: Fingerprint>(self, table: &LineTable<'_, F>, i: usize) -> u64 {
@@ -115,23 +126,9 @@ impl LineProbeGroup {
     const EMPTY: Self = LineProbeGroup {
         len: 0,
         places: [ProbePlace(0); GROUP_CAPACITY],
-        runs: [ProbeRun { table: 0, flips: 0, low_distance: 0, key_distance: 0, end: 0, first_mask: 0 };
-            MAX_RUNS],
+        runs: [ProbeRun::NONE; MAX_RUNS],
         run_count: 0,
     };
-}
-
-/// Fingerprints with prefixes that a probe looks for. Their other bits are being loaded.
-#[derive(Clone, Copy)]
-enum Candidate<'a> {
-    /// Keys of one bucket in a line: the keys whose bits in `matches` are set, as [`PrefixLine::matching_keys`] counts them.
-    Keys { table: u8, line: PrefixLine<'a>, matches: u64, bucket: u64 },
-    /// Equal keys.
-    Run { table: u8, run: KeyRun },
-}
-
-impl Candidate<'_> {
-    const NONE: Self = Candidate::Run { table: 0, run: KeyRun { key: 0, rank: 0, count: 0 } };
 }
 
 /// The search of one query in tables with prefix lines.
@@ -139,12 +136,17 @@ struct LineSearch<'a, F, V> {
     tables: &'a [LineTable<'a, F>],
     distance: u32,
     visitor: V,
-    candidates: [Candidate<'a>; MAX_CANDIDATES],
-    candidate_count: usize,
+    candidates: CandidateBuffer<'a>,
+    /// Lines that divide others, and are being loaded. A ring: the line with the number i is at index i modulo the length.
+    pending: [PendingLine; MAX_PENDING],
+    /// Number of lines that have waited so far.
+    pending_lines: usize,
+    /// How many of these lines have been tested.
+    tested_lines: usize,
 }
 
 impl<'a, F: Fingerprint, V: FnMut(ProbeHit<F>)> LineSearch<'a, F, V> {
-    fn run(mut self) -> Result<()> {
+    fn run(&mut self) -> Result<()> {
         // While the lines of one group are loaded, the other group is tested.
         let mut groups = [LineProbeGroup::EMPTY; 2];
         let mut filled = 0;
@@ -184,6 +186,7 @@ impl<'a, F: Fingerprint, V: FnMut(ProbeHit<F>)> LineSearch<'a, F, V> {
             self.test(&groups[(filled + 1) % 2])?;
         }
         self.test(&groups[filled % 2])?;
+        self.test_pending()?;
         self.compare_candidates()
     }
 
@@ -195,115 +198,122 @@ impl<'a, F: Fingerprint, V: FnMut(ProbeHit<F>)> LineSearch<'a, F, V> {
             simd::dispatch(TestPlaces { run, places, search: self })?;
             start = usize::from(run.end);
         }
-        Ok(())
+        if self.pending_lines - self.tested_lines < MAX_PENDING / 2 { Ok(()) } else { self.test_pending() }
     }
 
     /// Tests one probe whose line is divided or a run.
     #[cold]
     #[inline(never)]
     fn test_special_line(&mut self, run: ProbeRun, line: u64, bucket: u64) -> Result<()> {
-        let number = usize::from(run.table);
-        let table = self.tables[number];
-        let low = bucket << MAX_LOW_BITS;
+        let place = self.tables[usize::from(run.table)].lines.main_line(line);
+        self.test_place(PendingLine { run, low: bucket << MAX_LOW_BITS, place })
+    }
+
+    /// Tests the lines that wait, and the lines that divide them.
+    #[inline(never)]
+    fn test_pending(&mut self) -> Result<()> {
+        while self.tested_lines < self.pending_lines {
+            let line = self.pending[self.tested_lines % MAX_PENDING];
+            self.tested_lines += 1;
+            self.test_place(line)?;
+        }
+        Ok(())
+    }
+
+    /// Looks for prefixes in one line. If it is divided, the lines that divide it are prefetched, and tested later.
+    fn test_place(&mut self, pending: PendingLine) -> Result<()> {
+        let PendingLine { run, low, place } = pending;
+        let table = self.tables[usize::from(run.table)];
+        let high = low | 0xff;
+        let dividing =
+            table.lines.dividing_lines(place, low, high).map_err(|damage| table.damaged(damage))?;
+        let Some(dividing) = dividing else { return self.test_keys(pending) };
+        for place in dividing {
+            let line = PendingLine { run, low, place };
+            if self.pending_lines - self.tested_lines < MAX_PENDING {
+                self.pending[self.pending_lines % MAX_PENDING] = line;
+                self.pending_lines += 1;
+            } else {
+                self.test_keys(line)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks for prefixes in one line and in the lines that divide it.
+    fn test_keys(&mut self, PendingLine { run, low, place }: PendingLine) -> Result<()> {
+        let table = self.tables[usize::from(run.table)];
         let (low_mask, low_distance) = (table.probes.low_mask, u32::from(run.low_distance));
         let key_distance = u32::from(run.key_distance);
         let mut failed = Ok(());
-        let visited = table.lines.visit_special_line(line, low, low | 0xff, |run| {
-            let different = (run.key ^ table.key) as u8;
+        let mut start = self.candidates.listed_len();
+        let visited = table.lines.visit_place(place, low, low | 0xff, |keys| {
+            let different = (keys.key ^ table.key) as u8;
             if different.count_ones() > key_distance || (different & low_mask).count_ones() > low_distance {
                 return ControlFlow::Continue(());
             }
-            failed =
-                self.add_candidate(number, run.rank, run.count, Candidate::Run { table: number as u8, run });
+            if keys.count == 1 && self.candidates.list(keys.rank, keys.key) {
+                return ControlFlow::Continue(());
+            }
+            failed = self.add_run(run.table, start, keys);
+            start = self.candidates.listed_len();
             if failed.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         visited.map_err(|damage| table.damaged(damage))?;
-        failed
+        failed?;
+        self.add_listed(run.table, start)
+    }
+
+    /// Adds the listed keys from the index `start` on, and equal keys.
+    #[inline(never)]
+    fn add_run(&mut self, table: u8, start: usize, run: KeyRun) -> Result<()> {
+        self.add_listed(table, start)?;
+        self.add_candidate(run.rank, run.count, LineCandidate::Run { table, run })?;
+        if self.candidates.has_full_list() { self.compare_candidates() } else { Ok(()) }
+    }
+
+    /// Adds the listed keys from the index `start` on.
+    fn add_listed(&mut self, number: u8, start: usize) -> Result<()> {
+        let listed = self.candidates.listed_from(start);
+        let Some(&(first, _)) = listed.first() else { return Ok(()) };
+        let table = self.tables[usize::from(number)];
+        let mut prefetched = first;
+        for &(rank, _) in listed {
+            if rank.wrapping_sub(prefetched) >= table.suffixes_per_line / 2 {
+                table.prefetch_suffixes(rank, 1)?;
+                prefetched = rank;
+            }
+        }
+        let end = self.candidates.listed_len() as u8;
+        self.add_candidate(first, 1, LineCandidate::Listed { table: number, start: start as u8, end })
     }
 
     /// Adds the candidate `candidate`, and prefetches the other bits of its fingerprints. They have `count` ranks from `rank` on.
     #[inline(always)]
-    fn add_candidate(
-        &mut self,
-        number: usize,
-        rank: u64,
-        count: u64,
-        candidate: Candidate<'a>,
-    ) -> Result<()> {
-        if self.candidate_count == MAX_CANDIDATES {
-            self.compare_candidates()?;
-        }
-        self.tables[number].prefetch_suffixes(rank, count)?;
-        self.candidates[self.candidate_count % MAX_CANDIDATES] = candidate;
-        self.candidate_count += 1;
-        Ok(())
+    fn add_candidate(&mut self, rank: u64, count: u64, candidate: LineCandidate<'a>) -> Result<()> {
+        self.tables[usize::from(candidate.table())].prefetch_suffixes(rank, count)?;
+        if self.candidates.push(candidate) { self.compare_candidates() } else { Ok(()) }
     }
 
     /// Compares all candidates with the query.
     #[inline(never)]
     fn compare_candidates(&mut self) -> Result<()> {
-        simd::dispatch(CompareCandidates(self))
-    }
-
-    /// Compares fingerprints with the query. `keys` has their prefixes, each with the difference of its rank to `rank`.
-    #[inline(always)]
-    fn compare_keys(
-        &mut self,
-        number: usize,
-        rank: u64,
-        keys: impl Iterator<Item = (u64, u64)>,
-    ) -> Result<()> {
-        let LineTable { table, codec, query, block_fingerprints, .. } = self.tables[number];
-        let ball = HammingBall { query, distance: self.distance };
-        let (mut block, mut bytes): (usize, &[u8]) = (0, &[]);
-        // Rank of the block's first fingerprint, and the rank after its last one.
-        let (mut start, mut end) = (0, 0);
-        for (difference, key) in keys {
-            let rank = rank.saturating_add(difference);
-            if rank >= end {
-                block = self.tables[number].block_of(rank)?;
-                bytes = table.blocks.get(block)?;
-                start = block as u64 * block_fingerprints;
-                end = start + block_fingerprints;
-            }
-            let position = (rank - start) as usize;
-            let value: F = codec.fingerprint(key, bytes, position);
-            if ball.contains(value) {
-                (self.visitor)(ProbeHit { table: number, block, position, value });
-            }
-        }
-        Ok(())
+        let LineSearch { tables, distance, visitor, candidates, .. } = self;
+        candidates.compare(tables, *distance, visitor)
     }
 }
 
-/// Compares all candidates of a search with the query.
-struct CompareCandidates<'a, 'b, F, V>(&'a mut LineSearch<'b, F, V>);
+/// A line that is being loaded, to look for the prefixes of a bucket in it.
+#[derive(Clone, Copy)]
+struct PendingLine {
+    run: ProbeRun,
+    /// The lowest prefix of the bucket.
+    low: u64,
+    place: LinePlace,
+}
 
-impl<F: Fingerprint, V: FnMut(ProbeHit<F>)> Kernel for CompareCandidates<'_, '_, F, V> {
-    type Output = Result<()>;
-
-    #[inline(always)]
-    fn run(self) -> Result<()> {
-        let search = self.0;
-        for i in 0..search.candidate_count.min(MAX_CANDIDATES) {
-            match search.candidates[i] {
-                Candidate::Keys { table, line, mut matches, bucket } => {
-                    let keys = std::iter::from_fn(|| {
-                        let index = matches.trailing_zeros();
-                        matches = matches.checked_sub(1)? & matches;
-                        Some((u64::from(index), bucket << MAX_LOW_BITS | u64::from(line.low_byte(index))))
-                    });
-                    search.compare_keys(usize::from(table), line.rank(), keys)?;
-                }
-                Candidate::Run { table, run } => {
-                    let keys = (0..run.count).map(|next| (next, run.key));
-                    search.compare_keys(usize::from(table), run.rank, keys)?;
-                }
-            }
-        }
-        search.candidate_count = 0;
-        Ok(())
-    }
+impl PendingLine {
+    const NONE: Self = PendingLine { run: ProbeRun::NONE, low: 0, place: LinePlace::NONE };
 }
 
 /// Finds the lines and slots of probes of one table, and prefetches the lines.
@@ -395,8 +405,8 @@ impl<F: Fingerprint, V: FnMut(ProbeHit<F>)> TestPlaces<'_, '_, F, V> {
                 let (first, end) = (matches.trailing_zeros(), 64 - matches.leading_zeros());
                 let rank = line.rank() + u64::from(first);
                 let bucket = run.bucket(&table, i);
-                let candidate = Candidate::Keys { table: run.table, line, matches, bucket };
-                search.add_candidate(number, rank, u64::from(end - first), candidate)?;
+                let candidate = LineCandidate::Keys { table: run.table, line, matches, bucket };
+                search.add_candidate(rank, u64::from(end - first), candidate)?;
             }
         }
         Ok(())

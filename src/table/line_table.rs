@@ -18,6 +18,8 @@ pub(super) struct LineTable<'a, F> {
     pub(super) key: u64,
     /// Number of fingerprints in a block.
     pub(super) block_fingerprints: u64,
+    /// Number of suffixes (the bits after the prefix) that a cache line holds.
+    pub(super) suffixes_per_line: u64,
 }
 
 impl<F: Copy> Clone for LineTable<'_, F> {
@@ -37,7 +39,8 @@ impl<'a, F: Fingerprint> LineTable<'a, F> {
         };
         let query = table.permute(query);
         let (key, block_fingerprints) = (codec.key(query), codec.block_fingerprints::<F>());
-        Some(LineTable { table, lines, codec, probes, query, key, block_fingerprints })
+        let suffixes_per_line = codec.suffixes_per_line::<F>();
+        Some(LineTable { table, lines, codec, probes, query, key, block_fingerprints, suffixes_per_line })
     }
 
     /// Returns the bucket that a probe looks for. `mask` is the index of its mask in [`LineProbes::masks`] of `flips`.

@@ -5,6 +5,7 @@ mod blocks;
 mod bloom_filter;
 mod coding_stats;
 mod header;
+mod line_candidates;
 mod line_probes;
 mod line_search;
 mod line_table;

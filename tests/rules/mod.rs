@@ -115,7 +115,11 @@ fn problems(files: &StoreFiles) -> [Vec<String>; 2] {
         refused(snapshot.metadata(key).err());
     }
     for method in [BatchMethod::Stream, BatchMethod::LookUp] {
-        refused(snapshot.batch_query_by(&[0x10, 0x13, 0x20], snapshot.distance(), method).err());
+        refused(
+            snapshot
+                .batch_query_by(&[0x10, 0x13, 0x20, prefix_lines::IN_A_RUN], snapshot.distance(), method)
+                .err(),
+        );
     }
     // A merge also reads data that look-ups do not read, such as all metadata.
     let disk = disk_of(files);

@@ -15,6 +15,10 @@ const LINES: usize = 4;
 const RANK: usize = 8;
 const KEYS: usize = 13;
 const NUMBER: usize = 16;
+const RUN_KEYS: usize = 24;
+
+/// A fingerprint that a run of the forged stores contains.
+pub(super) const IN_A_RUN: u64 = 7 << 56 | 5;
 
 /// Returns a copy of the store `base`, after `change` has changed the line with this number. All checksums are valid.
 fn line(base: &StoreFiles, number: usize, change: impl FnOnce(&mut [u8; 64])) -> StoreFiles {
@@ -35,7 +39,7 @@ pub(super) fn page() -> SpecPage {
     let spread: Vec<u64> = (0..100).map(|i| i << 57 | i).collect();
     let spread = one_table(Codec::PrefixLines, None, &spread);
     // A line with a hundred equal keys is a run; one with a hundred different ones is divided.
-    let mut dense: Vec<u64> = (0..100).map(|i| 7 << 56 | i).collect();
+    let mut dense: Vec<u64> = (0..100).map(|i| IN_A_RUN & !0xff | i).collect();
     dense.extend((0..100).map(|i| 0xb0 << 56 | i << 52));
     let dense = one_table(Codec::PrefixLines, None, &dense);
     opening(&mut page, &spread);
@@ -150,9 +154,13 @@ fn checking(page: &mut SpecPage, spread: &StoreFiles, dense: &StoreFiles) {
         (0..table.lines.len()).find(|&number| table.lines[number][..8] == [0; 8]).unwrap()
     };
     page.add("ranks", "of a line without keys", message, line(&ends, empty, |line| line[RANK] += 1));
+    let run = number_of(dense, 3);
+    for keys in [101, 1 << 40, 1 << 63, u64::MAX] {
+        let files = line(dense, run, |line| put(line, RUN_KEYS, &keys.to_le_bytes()));
+        page.add("ranks", &format!("a run of {keys} keys"), message, files);
+    }
 
     let message = "the keys of a prefix line";
-    let run = number_of(dense, 3);
     page.add(
         "empty-slot",
         "a run outside of its line",

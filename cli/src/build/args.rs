@@ -67,7 +67,7 @@ pub(crate) struct BuildArgs {
     #[arg(long, value_parser = width_parser(), default_value = "64")]
     pub(super) bits: Width,
     /// Codec: first-difference, gap (smallest for random fingerprints), prefix-lines (fastest queries within 6 bits), elias-fano (fastest
-    /// from 8 bits on), all-differences (smallest for many near fingerprints), or auto, chosen for --for
+    /// from 8 bits on, or with many near fingerprints), all-differences (smallest for many near fingerprints), or auto, chosen for --for
     #[arg(long, default_value_t = CodecChoice::Named(Codec::FirstDifference))]
     pub(super) codec: CodecChoice,
     /// With --codec auto: size (the smallest codec) or speed (the smallest of the fast codecs) [default: size]
