@@ -7,6 +7,9 @@
 //! Prefixes that differ only in their low 8 bits lie in one line. So one probe looks for all of them with one comparison: it
 //! flips the bits of the *bucket*, the prefix without the low bits, and compares the low bits with as many differences as
 //! the plan still allows.
+//!
+//! A line whose keys do not fit is divided: other lines have its keys. They are prefetched as soon as the divided line is
+//! read, and tested when the lines of the other probes have been read.
 
 use std::iter::Peekable;
 use std::ops::ControlFlow;
