@@ -110,7 +110,7 @@ struct ProbeRun {
     key_distance: u8,
     /// End of the probes in the group.
     end: u8,
-    /// Index of the first probe's mask in [`LineProbes::masks`].
+    /// Index of the first probe's mask in [`LineProbes::masks`](super::line_probes::LineProbes::masks).
     first_mask: u32,
 }
 
