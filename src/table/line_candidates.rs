@@ -53,7 +53,7 @@ impl<'a> CandidateBuffer<'a> {
         CandidateBuffer { candidates, count: 0, listed: [(0, 0); MAX_LISTED], listed_len: 0 }
     }
 
-    /// Adds a candidate. Returns whether there is no room for another one: then [`CandidateBuffer::compare`] must follow.
+    /// Adds a candidate. Returns whether the buffer is full: then [`CandidateBuffer::compare`] must follow.
     #[inline(always)]
     pub(super) fn push(&mut self, candidate: LineCandidate<'a>) -> bool {
         self.candidates[self.count % MAX_CANDIDATES] = candidate;
@@ -61,7 +61,7 @@ impl<'a> CandidateBuffer<'a> {
         self.count == MAX_CANDIDATES
     }
 
-    /// Lists a key, which a later candidate may contain. Returns false if there is no room.
+    /// Lists a key, which a later candidate may contain. Returns false if the list is full.
     #[inline(always)]
     pub(super) fn list(&mut self, rank: u64, key: u64) -> bool {
         let has_room = self.listed_len < MAX_LISTED;
