@@ -25,8 +25,8 @@ use self::forging::{Case, disk_of, one_table, whole_store};
 use crate::structure::root;
 use crate::support::seal::StoreFiles;
 
-/// Pages of `format-spec/` about files that the engine does not read. Other packages test their rules: `dedup` those of
-/// `part.md` and `stage.md`, `corpus` and `python` those of `shards.md`, `text` those of `similar.md` and `signature.md`.
+/// Pages of `format-spec/` about files that the engine does not read. Other packages test their rules: `dedup` tests
+/// `part.md` and `stage.md`; `corpus` and `python` test `shards.md`; `text` tests `similar.md` and `signature.md`.
 const PAGES_TESTED_ELSEWHERE: [&str; 5] = ["part.md", "shards.md", "similar.md", "signature.md", "stage.md"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
