@@ -13,6 +13,7 @@ if [ -z "${SIMSTORE-}" ]; then
     cargo build --profile demo --no-default-features -p simstore-cli
 fi
 simstore=$(realpath "${SIMSTORE-target/demo/simstore}")
+root=$PWD
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 ln -s "$PWD/samples" "$folder"
@@ -43,7 +44,10 @@ title "3. The pages without their duplicates, and a store of them"
 run dedup samples/en.jsonl samples/zh.jsonl --output unique.jsonl
 run add --similar 0.8 pages unique.jsonl
 
-title "4. Which stored page is this new one like?"
+title "4. What was removed? A page to look at"
+run dedup samples/en.jsonl samples/zh.jsonl --report report.html --quiet
+
+title "5. Which stored page is this new one like?"
 # A sample page with one more sentence.
 python3 - >new.md <<'END'
 import json
@@ -53,7 +57,11 @@ print(next(page["text"] for page in pages if page["id"] == "desktop-src/AD/fores
 END
 run query pages --file new.md
 
-title "5. How small is it? 12,000 fingerprints as a store, and by other methods"
+title "6. How small is it? 12,000 fingerprints as a store, and by other methods"
 run build revisions samples/fingerprints.u64
 start 7 inspect revisions
 run compression samples/fingerprints.u64
+
+mkdir -p "$root/target/demo"
+cp report.html "$root/target/demo/report.html"
+printf '\nTo see what was removed, open this page in a browser: %s\n' "$root/target/demo/report.html"

@@ -4,6 +4,7 @@
 #   ./test.sh exactness          runs `cargo test` once with these arguments; SIMSTORE_CPU=v1 ./test.sh tests the code for older processors
 #   ./test.sh python -k profile  tests only the wheel; passes the arguments to pytest
 #   ./test.sh python spark       the tests of the wheel that run on Spark
+#   ./test.sh browser            tests only the pages, in Chromium; passes the arguments to pytest
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 source scripts/setup.sh
@@ -21,6 +22,12 @@ make_wheel() {
 
 test_python() {
     (cd python/tests && "$venv/bin/python" -m pytest --quiet "$@")
+}
+
+# Tests the pages in a browser, with the command line that cargo's tests have compiled.
+test_browser() {
+    source scripts/chromium.sh
+    (cd cli/tests/browser && "$venv/bin/python" -m pytest --quiet "$@")
 }
 
 # Prints the path of the program with the engine's unit tests.
@@ -50,6 +57,12 @@ if [ "${1-}" = python ]; then
     make_wheel
     test_python "$@"
     exit
+elif [ "${1-}" = browser ]; then
+    shift
+    source scripts/venv.sh
+    cargo build --quiet -p simstore-cli
+    test_browser "$@"
+    exit
 elif [ $# -gt 0 ]; then
     scripts/cargo-all test --quiet "$@"
     exit
@@ -69,4 +82,6 @@ failed=0
 test_python || failed=$?
 wait "$rust" || failed=$?
 cat "$rust_output"
+# The tests of Rust have compiled the command line.
+test_browser || failed=$?
 exit "$failed"

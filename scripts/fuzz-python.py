@@ -87,7 +87,7 @@ PATHS = ["'s'", "'p'", "'new'", "'.'", "''", "'no/where'", "'a b c'", "pathlib.P
 # Parameters by the kind of argument that they take.
 NUMBER_PARAMETERS = ["bits", "block_size", "buckets", "count", "distance", "documents", "limit", "max_document", "memory", "most"]
 NUMBER_PARAMETERS += ["parts", "place", "size", "zstd_level"]
-PATH_PARAMETERS = ["path", "output", "annotated", "clusters", "keep_list", "remove_list", "resume", "temporary"]
+PATH_PARAMETERS = ["path", "output", "annotated", "clusters", "keep_list", "remove_list", "report", "resume", "temporary"]
 PATH_PARAMETERS += ["dictionary", "idf", "stop_words"]
 # Statements that make the objects for method calls. Stores stay open as long as their variables exist.
 OBJECT_STATEMENTS = {

@@ -1,19 +1,18 @@
 //! `simstore compare`: prints the similarity of two documents, and their differences side by side.
 
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use clap::Args;
 use console::{Style, Term, measure_text_width};
 use serde::Serialize;
-use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices, group_diff_ops};
 use simstore::any::Width;
 use simstore::error::excerpt;
 use simstore::{Error, Fingerprint, Result, each_width};
 use simstore_corpus::{Diagnostic, InputCounts, InputKind, Inputs, Observer, default_text_profile};
 use simstore_io::numbers::format_similarity;
 use simstore_io::{Document, IdRef};
-use simstore_text::{Profile, jaccard};
+use simstore_text::{DiffWord, Profile, WordDiff, WordEdit, jaccard};
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::command_error::{CommandError, CommandResult};
@@ -119,8 +118,7 @@ pub(crate) fn run(args: &CompareArgs, progress: &ProgressDisplay) -> CommandResu
     let distance = each_width!(args.bits, type F => distance::<F>(&profile, &a.text, &b.text))?;
     let (shingles_a, shingles_b) =
         (shingle_profile.feature_set(&a.text), shingle_profile.feature_set(&b.text));
-    let (words_a, words_b) = (words(&a.text), words(&b.text));
-    let operations = diff_operations(&words_a, &words_b);
+    let diff = WordDiff::new(&a.text, &b.text);
     let comparison = Comparison {
         a: ComparedDocument { id: (&a.id).into(), place: file_and_line(&a), shingles: shingles_a.len() },
         b: ComparedDocument { id: (&b.id).into(), place: file_and_line(&b), shingles: shingles_b.len() },
@@ -128,14 +126,14 @@ pub(crate) fn run(args: &CompareArgs, progress: &ProgressDisplay) -> CommandResu
         shared: shingles_a.iter().filter(|shingle| shingles_b.binary_search(shingle).is_ok()).count(),
         bits: args.bits.bits(),
         distance,
-        differences: differences(&a.text, &b.text, &words_a, &words_b, &operations),
+        differences: differences(&diff),
     };
     let mut output = output::stdout();
     if args.json {
         output.write_json(&comparison)?;
     } else {
         print_scores(&mut output, &comparison)?;
-        print_passages(&mut output, [&words_a, &words_b], &operations, usize::MAX)?;
+        print_passages(&mut output, &diff, usize::MAX)?;
     }
     Ok(output.finish()?)
 }
@@ -224,66 +222,20 @@ fn distance<F: Fingerprint>(profile: &Profile, a: &str, b: &str) -> CommandResul
     Ok(fingerprint(a).zip(fingerprint(b)).map(|(a, b)| a.distance(b)))
 }
 
-/// Word of a text. Words are separated by white space. A word with non-ASCII characters is split further, at Unicode word
-/// boundaries.
-struct Word<'a> {
-    text: &'a str,
-    /// Byte offset of the word in the text.
-    start: usize,
-    /// Line on which the word begins, counted from 1.
-    line: usize,
-    /// Whether white space precedes the word.
-    is_spaced: bool,
-}
-
-fn words(text: &str) -> Vec<Word<'_>> {
-    let (mut words, mut line, mut counted) = (Vec::new(), 1, 0);
-    for piece in text.split_whitespace() {
-        // `piece` is a slice of `text`, so the difference of the addresses is its byte offset.
-        let offset = piece.as_ptr() as usize - text.as_ptr() as usize;
-        line += text[counted..offset].matches('\n').count();
-        counted = offset;
-        let mut word =
-            |start, text| words.push(Word { text, start: offset + start, line, is_spaced: start == 0 });
-        if piece.is_ascii() {
-            word(0, piece);
-        } else {
-            piece.split_word_bound_indices().for_each(|(start, text)| word(start, text));
-        }
-    }
-    words
-}
-
-/// Returns the word-level edit operations that turn `a` into `b`.
-fn diff_operations(a: &[Word<'_>], b: &[Word<'_>]) -> Vec<DiffOp> {
-    let texts = |words: &[Word<'_>]| words.iter().map(|word| word.text.to_owned()).collect::<Vec<_>>();
-    capture_diff_slices(Algorithm::Myers, &texts(a), &texts(b))
-}
-
-fn differences<'a>(
-    text_a: &'a str,
-    text_b: &'a str,
-    words_a: &[Word<'_>],
-    words_b: &[Word<'_>],
-    operations: &[DiffOp],
-) -> Vec<Difference<'a>> {
-    // If the difference has no words in this text, use the line of the next word.
-    let line = |words: &[Word<'_>], at: usize| words.get(at).or(words.last()).map_or(1, |word| word.line);
-    let passage = |text: &'a str, words: &[Word<'_>], range: Range<usize>| match (
-        words.get(range.start),
-        words[range].last(),
-    ) {
-        (Some(first), Some(last)) => &text[first.start..last.start + last.text.len()],
-        _ => "",
-    };
-    let changed = operations.iter().filter(|operation| operation.tag() != DiffTag::Equal);
-    let difference = |operation: &DiffOp| Difference {
-        line_a: line(words_a, operation.old_range().start),
-        a: passage(text_a, words_a, operation.old_range()),
-        line_b: line(words_b, operation.new_range().start),
-        b: passage(text_b, words_b, operation.new_range()),
+/// Returns the differing passages of two texts.
+fn differences<'a>(diff: &WordDiff<'a>) -> Vec<Difference<'a>> {
+    let changed = diff.edits().iter().filter(|edit| !edit.is_equal);
+    let difference = |edit: &WordEdit| {
+        let [a, b] = diff.passages(edit);
+        let [line_a, line_b] = [0, 1].map(|side| line(diff.words()[side], edit.words[side].start));
+        Difference { line_a, a, line_b, b }
     };
     changed.map(difference).collect()
+}
+
+/// Returns the line of the word with this index, or of the last word if there are fewer words; 1 if there are none.
+fn line(words: &[DiffWord<'_>], index: usize) -> usize {
+    words.get(index).or(words.last()).map_or(1, |word| word.line)
 }
 
 fn print_scores(output: &mut Output, comparison: &Comparison<'_>) -> Result<()> {
@@ -322,25 +274,17 @@ pub(crate) fn print_first_differences(
     b: &str,
     max_passages: usize,
 ) -> Result<usize> {
-    let (a, b) = (words(a), words(b));
-    print_passages(output, [&a, &b], &diff_operations(&a, &b), max_passages)
+    print_passages(output, &WordDiff::new(a, b), max_passages)
 }
 
 /// Returns the differences between two texts.
 pub(crate) fn text_differences<'a>(a: &'a str, b: &'a str) -> Vec<Difference<'a>> {
-    let (words_a, words_b) = (words(a), words(b));
-    differences(a, b, &words_a, &words_b, &diff_operations(&words_a, &words_b))
+    differences(&WordDiff::new(a, b))
 }
 
-/// Prints the first `max_passages` differing passages of two texts, side by side. `words` are the words of each text;
-/// `operations` are the edits that turn the first text into the second. Returns the number of omitted passages.
-fn print_passages(
-    output: &mut Output,
-    words: [&[Word<'_>]; 2],
-    operations: &[DiffOp],
-    max_passages: usize,
-) -> Result<usize> {
-    let groups = group_diff_ops(operations.to_vec(), CONTEXT_WORDS);
+/// Prints the first `max_passages` differing passages of two texts, side by side. Returns the number of omitted passages.
+fn print_passages(output: &mut Output, diff: &WordDiff<'_>, max_passages: usize) -> Result<usize> {
+    let groups = diff.groups(CONTEXT_WORDS);
     if groups.is_empty() {
         output.write_line("no differences except white space")?;
     }
@@ -348,7 +292,7 @@ fn print_passages(
     let width = if terminal.is_term() { terminal.size().1.into() } else { DEFAULT_WIDTH };
     let column = (width.max(MIN_WIDTH) - COLUMN_SEPARATOR.len()) / 2;
     for group in groups.iter().take(max_passages) {
-        let sides = [0, 1].map(|side| layout_side(side, words[side], group, column));
+        let sides = [0, 1].map(|side| layout_side(side, diff.words()[side], group, column));
         output.write_line("")?;
         for at in 0..sides[0].len().max(sides[1].len()) {
             let [(left, used), (right, _)] =
@@ -363,21 +307,25 @@ fn print_passages(
 /// Formats one side of a differing passage: text A if `side` is 0, text B if it is 1. `words` are all words of this text;
 /// `group` holds the edits of the passage. Returns lines of at most `width` columns, each with its width: a heading such as
 /// `A, line 12`, then the words of the passage, with changed words marked.
-fn layout_side(side: usize, words: &[Word<'_>], group: &[DiffOp], width: usize) -> Vec<(String, usize)> {
+fn layout_side(
+    side: usize,
+    words: &[DiffWord<'_>],
+    group: &[WordEdit],
+    width: usize,
+) -> Vec<(String, usize)> {
     let (name, colour, open, close) = if side == 0 {
         ("A", Style::new().red(), "[-", "-]")
     } else {
         ("B", Style::new().green(), "{+", "+}")
     };
-    let range = |operation: &DiffOp| if side == 0 { operation.old_range() } else { operation.new_range() };
-    let first = group.first().and_then(|operation| words.get(range(operation).start)).or(words.last());
-    let head = format!("{name}, line {}", first.map_or(1, |word| word.line));
+    let head =
+        format!("{name}, line {}", line(words, group.first().map_or(0, |edit| edit.words[side].start)));
     let mut lines = vec![(head.clone(), head.len())];
     let (mut line, mut used) = (String::new(), 0);
-    for operation in group {
-        let is_changed = operation.tag() != DiffTag::Equal;
+    for edit in group {
+        let is_changed = !edit.is_equal;
         let is_marked = is_changed && !console::colors_enabled();
-        let words = &words[range(operation)];
+        let words = &words[edit.words[side].clone()];
         for (at, word) in words.iter().enumerate() {
             let before = if is_marked && at == 0 { open } else { "" };
             let after = if is_marked && at + 1 == words.len() { close } else { "" };

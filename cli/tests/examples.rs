@@ -1,5 +1,6 @@
 //! The examples in the help texts run unchanged and succeed.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -63,6 +64,8 @@ fn the_demo() {
     let places = ["cluster 1: ", "similarity 0.939", "\tdesktop-src/AD/forests.md", "bits each"]
         .map(|text| shown.find(text).unwrap_or_else(|| panic!("`{text}` is not in {shown}")));
     assert!(places.is_sorted(), "{places:?}");
+    let page = shown.lines().last().unwrap().rsplit_once(": ").unwrap().1;
+    assert!(fs::read_to_string(page).unwrap().starts_with("<!doctype html>"));
     assert!(shown.lines().count() < 100, "{shown}");
 }
 

@@ -130,9 +130,10 @@ pub use crate::estimate::search_estimate::SearchEstimate;
 pub use crate::estimate::{Estimate, FormatTotals, estimate};
 pub use crate::pair_sample::{PairSample, SampledPair, SimilarityBin, sample_pairs};
 pub use crate::pipeline::boilerplate::Boilerplate;
+pub use crate::report::clusters::{Cluster, Member};
 pub use crate::report::outputs::Outputs;
 pub use crate::report::summary::{ClusterSummary, SpillSummary, Summary};
-pub use crate::report::{Cluster, Member, NearPair, RemovedDocument, Report};
+pub use crate::report::{NearPair, RemovedDocument, Report};
 pub use crate::run::{RunObserver, run};
 
 /// Runs the examples in `docs/library.md` as documentation tests.

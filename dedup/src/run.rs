@@ -21,6 +21,7 @@ use crate::pipeline::stages::Pipeline;
 use crate::report::Report;
 use crate::report::open_outputs::OpenOutputs;
 use crate::report::outputs::Outputs;
+use crate::report::page::warning_recorder::WarningRecorder;
 use crate::report::run_results::{RunResults, StoreAddition};
 use crate::workspace::Workspace;
 
@@ -95,6 +96,8 @@ pub(crate) fn find_duplicates(
     outputs: Outputs,
     observer: &dyn Observer,
 ) -> Result<Report> {
+    let recorder = WarningRecorder::new(observer);
+    let observer: &dyn Observer = &recorder;
     let resolved = config.resolve(inputs, Some(&outputs), observer)?;
     let is_in_memory = inputs.is_in_memory();
     let workspace = Workspace::new(config, &outputs.unfinished, observer)?;
@@ -121,6 +124,7 @@ pub(crate) fn find_duplicates(
     let stages = Pipeline {
         resolved: &resolved,
         with_pairs: config.pairs || outputs.requested.needs_pairs(),
+        with_histogram: resolved.has_report,
         corpus: &corpus,
         signatures: signatures.as_ref(),
         checkpoints: config.resume.as_ref().map(|resume| StageCheckpoints {
@@ -133,7 +137,7 @@ pub(crate) fn find_duplicates(
     };
     let outcome = stages.run()?;
     let addition = config.add.is_some().then(|| StoreAddition::new(&resolved, run, signatures));
-    Report::new(RunResults { resolved, corpus, outcome, workspace, addition }, counts, outputs)
+    Report::new(RunResults { resolved, corpus, outcome, workspace, addition }, counts, outputs, recorder)
 }
 
 /// Returns a hash of the documents and options, which identifies the run. Stores keep this hash, so later

@@ -9,6 +9,7 @@ mod estimate;
 mod keep;
 mod pair_sample;
 mod reasons;
+mod report_page;
 mod similar;
 mod similar_beyond_memory;
 mod stages;

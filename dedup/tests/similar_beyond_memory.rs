@@ -90,6 +90,7 @@ fn run(
         pairs: with_pairs.then(|| out.join("pairs.csv")),
         keep_list: Some(out.join("keep")),
         remove_list: Some(out.join("remove.jsonl")),
+        report: Some(out.join("report.html")),
         reasons: true,
         ..Outputs::default()
     };

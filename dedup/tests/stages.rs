@@ -90,6 +90,7 @@ fn run(
         clusters: Some(out.join("clusters.csv")),
         pairs: options.pairs.then(|| out.join("pairs.csv")),
         remove_list: Some(out.join("remove.jsonl")),
+        report: Some(out.join("report.html")),
         reasons: true,
         ..Outputs::default()
     };

@@ -104,6 +104,9 @@ use crate::summary::PySummary;
 ///     duplicate (with keep="none", the most similar document).
 /// pairs : bool or path
 ///     Whether the result keeps all pairs; or a path to write the table of pairs.
+/// report : bool or path
+///     Whether the result has a page to look at in a browser (`Deduplication.report` writes it); or a path to write it. It shows
+///     similarities, clusters, and removed documents beside the kept ones, word by word. The source is read once more.
 /// force : bool
 ///     Whether ``output`` and ``annotated`` may replace an input.
 /// allow_empty : bool
@@ -141,7 +144,7 @@ use crate::summary::PySummary;
     source, *, similar=None, exact=false, recall=None, distance=None, bits=None, profile=None, verify_text=None, verify_profile=None,
     cluster_by=None, keep="first", against=None, add=false, again=false, with_texts=false, resume=None, shard=None, memory=None, temporary=None,
     text=None, id=None, format=None, delimiter=None, encoding="auto", max_document=None, skip_bad=false, output=None,
-    annotated=None, cluster_field="cluster", clusters=None, pairs=None, keep_list=None, remove_list=None, reasons=false,
+    annotated=None, cluster_field="cluster", clusters=None, pairs=None, keep_list=None, remove_list=None, reasons=false, report=None,
     force=false, allow_empty=false, progress=None,
 ))]
 #[expect(
@@ -185,17 +188,13 @@ pub(crate) fn dedup(
     keep_list: Option<PathBuf>,
     remove_list: Option<PathBuf>,
     reasons: bool,
+    report: Option<&Bound<'_, PyAny>>,
     force: bool,
     allow_empty: bool,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyDeduplication> {
-    let (keeps_pairs, pairs) = match pairs.filter(|pairs| !pairs.is_none()) {
-        None => (false, None),
-        Some(pairs) => match pairs.cast::<PyBool>() {
-            Ok(pairs) => (pairs.is_true(), None),
-            Err(_) => (false, Some(pairs.extract()?)),
-        },
-    };
+    let (keeps_pairs, pairs) = flag_or_path(pairs)?;
+    let (keeps_report, report) = flag_or_path(report)?;
     let mut comparison = ComparisonOptions {
         similar,
         exact,
@@ -214,6 +213,7 @@ pub(crate) fn dedup(
             .map_err(|error| crate::errors::exception(py, error))?,
         resume: resume.map(ResumeConfig::from),
         pairs: keeps_pairs,
+        report: keeps_report,
         memory,
         temporary_folder: temporary,
         ..DedupConfig::default()
@@ -244,6 +244,7 @@ pub(crate) fn dedup(
         keep_list,
         remove_list,
         reasons,
+        report,
         force,
         allow_empty,
         ..Outputs::default()
@@ -278,6 +279,15 @@ pub(crate) fn dedup(
     Ok(PyDeduplication::new(results, Py::new(py, summary)?))
 }
 
+/// Reads an option that is a bool or a path. Returns whether it is `True`, and the path.
+fn flag_or_path(option: Option<&Bound<'_, PyAny>>) -> PyResult<(bool, Option<PathBuf>)> {
+    let Some(option) = option.filter(|option| !option.is_none()) else { return Ok((false, None)) };
+    match option.cast::<PyBool>() {
+        Ok(flag) => Ok((flag.is_true(), None)),
+        Err(_) => Ok((false, Some(option.extract()?))),
+    }
+}
+
 /// Returns the inputs. If the source is an iterable of documents, also returns the list of malformed rows, which is filled during reading.
 fn inputs_of(
     input: Source,
@@ -303,6 +313,8 @@ struct ResultCollector<'a> {
     malformed: Option<MalformedRows>,
     /// Whether all pairs are part of the results.
     pairs: bool,
+    /// Whether the report page is part of the results.
+    report: bool,
     results: Mutex<Option<Results>>,
 }
 
@@ -333,7 +345,10 @@ impl RunObserver for ResultCollector<'_> {
             .map(|malformed| malformed.lock().unwrap_or_else(PoisonError::into_inner).clone())
             .unwrap_or_default();
         let rows = RowMapping::new(&malformed);
-        let results = Results::from_report(report, &rows, malformed.len(), self.pairs, self.call)?;
+        let mut results = Results::from_report(report, &rows, malformed.len(), self.pairs, self.call)?;
+        if self.report {
+            results.page = report.page(&**self.call)?;
+        }
         *self.results.lock().unwrap_or_else(PoisonError::into_inner) = Some(results);
         // Warnings may be errors: raise them before anything is published.
         self.call.show_messages()
@@ -352,7 +367,14 @@ fn run(
         return make_shard(inputs, shard, config, &outputs, call);
     }
     let kind = inputs.kind()?;
-    let collector = ResultCollector { call, kind, malformed, pairs: config.pairs, results: Mutex::new(None) };
+    let collector = ResultCollector {
+        call,
+        kind,
+        malformed,
+        pairs: config.pairs,
+        report: config.report,
+        results: Mutex::new(None),
+    };
     let report = simstore_dedup::run(config, inputs, outputs, &collector)?;
     let summary = report.summary();
     if let Some(added) = report.added_before() {
@@ -387,9 +409,10 @@ fn make_shard(
         || !config.against.is_empty()
         || has_text_verification(&config.comparison)
         || config.pairs
+        || config.report
     {
         return bad(
-            "option `shard` makes parts alone: files, stores, pairs and option `verify_text` are for the run that joins them",
+            "option `shard` makes parts alone: files, stores, pairs, reports and option `verify_text` are for the run that joins them",
         );
     }
     let (counts, tally) = simstore_dedup::make_shard(config, inputs, shard, &outputs.unfinished, &**call)?;

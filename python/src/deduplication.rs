@@ -1,12 +1,16 @@
 //! The class `Deduplication`: the result of `dedup`.
 
+use std::path::PathBuf;
+
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 use simstore_io::numbers::{format_count, format_count_of};
+use simstore_io::output::{Output, UnfinishedOutputs};
 
+use crate::errors::exception;
 use crate::html::{escape, table_of_cells};
 use crate::result_tables::{LargeCluster, LargeClusterFields, Results, RowLabels};
 use crate::summary::PySummary;
@@ -168,6 +172,42 @@ impl PyDeduplication {
         self.select(frame, |is_kept| !is_kept)
     }
 
+    /// Writes the page of the run: an HTML file that a browser opens without network. It shows counts, similarities, clusters, and
+    /// removed documents beside the kept ones, word by word.
+    ///
+    /// Parameters
+    /// ----------
+    /// path : path
+    ///     The file to write. An existing file is replaced.
+    ///
+    /// Raises
+    /// ------
+    /// AttributeError
+    ///     If `dedup` was called without ``report=True``. A page takes up to 20 MiB of memory.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import simstore, tempfile, pathlib
+    /// >>> result = simstore.dedup(["to be or not to be", "To be, or not to be"], report=True)
+    /// >>> page = pathlib.Path(tempfile.mkdtemp()) / "report.html"
+    /// >>> result.report(page)
+    /// >>> page.read_text(encoding="utf-8").startswith("<!doctype html>")
+    /// True
+    #[expect(clippy::needless_pass_by_value, reason = "arguments of Python are owned")]
+    fn report(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let page = self.results()?.page.as_deref().ok_or_else(|| {
+            PyAttributeError::new_err(
+                "there is no report: it takes memory and time, and was not asked for by report=True",
+            )
+        })?;
+        py.detach(|| {
+            let mut output = Output::create(&path, &UnfinishedOutputs::default())?;
+            output.write_bytes(page.as_bytes())?;
+            output.finish()
+        })
+        .map_err(|error| exception(py, error))
+    }
+
     /// Returns the summary, and the rows of ``clusters``, ``kept`` and ``removed``, as JSON text.
     fn to_json<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let all = PyDict::new(py);
@@ -187,12 +227,13 @@ impl PyDeduplication {
         let make = py.import("simstore._simstore")?.getattr("_deduplication")?;
         let tables = match &self.results {
             Err(_) => None,
-            Ok(Results { clusters, kept, removed, pairs, row_labels }) => Some((
+            Ok(Results { clusters, kept, removed, pairs, row_labels, page }) => Some((
                 [clusters, kept, removed].map(Clone::clone),
                 pairs.clone(),
                 self.is_kept(py)?.unbind(),
                 self.labels(py)?.unbind(),
                 row_labels.largest.iter().map(LargeCluster::to_fields).collect(),
+                page.clone(),
             )),
         };
         Ok((make, (tables, self.results.as_ref().err().cloned(), self.summary.clone_ref(py))))
@@ -247,9 +288,15 @@ fn count_of_key(summary: &Bound<'_, PyDict>, key: &str) -> Option<u64> {
 /// Fields of a pickled result: the tables, or `None` and the reason why there are none; and the summary.
 type DeduplicationFields = (Option<DeduplicationTables>, Option<String>, Py<PySummary>);
 /// The tables `clusters`, `kept` and `removed`; the table `pairs`, if it was collected; `is_kept` and `labels` of
-/// all rows; the largest clusters.
-type DeduplicationTables =
-    ([PyTable; 3], Option<PyTable>, Py<PyArray1<bool>>, Py<PyArray1<i64>>, Vec<LargeClusterFields>);
+/// all rows; the largest clusters; the report page, if it was requested.
+type DeduplicationTables = (
+    [PyTable; 3],
+    Option<PyTable>,
+    Py<PyArray1<bool>>,
+    Py<PyArray1<i64>>,
+    Vec<LargeClusterFields>,
+    Option<String>,
+);
 
 /// Restores a pickled result.
 #[pyfunction]
@@ -259,12 +306,12 @@ pub(crate) fn _deduplication(
     why: Option<String>,
     summary: Py<PySummary>,
 ) -> PyResult<PyDeduplication> {
-    let Some((tables, pairs, is_kept, labels, largest)) = tables else {
+    let Some((tables, pairs, is_kept, labels, largest, page)) = tables else {
         return Ok(PyDeduplication::new(Err(why.unwrap_or_default()), summary));
     };
     let [clusters, kept, removed] = tables;
     let largest = largest.into_iter().map(LargeCluster::from_fields).collect();
     let (is_kept, labels) = (is_kept.bind(py).to_vec()?, labels.bind(py).to_vec()?);
     let row_labels = RowLabels { is_kept, labels, largest };
-    Ok(PyDeduplication::new(Ok(Results { clusters, pairs, kept, removed, row_labels }), summary))
+    Ok(PyDeduplication::new(Ok(Results { clusters, pairs, kept, removed, row_labels, page }), summary))
 }

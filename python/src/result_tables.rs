@@ -39,6 +39,8 @@ pub(crate) struct Results {
     pub(crate) kept: PyTable,
     pub(crate) removed: PyTable,
     pub(crate) row_labels: RowLabels,
+    /// The report page as HTML, if it was requested.
+    pub(crate) page: Option<String>,
 }
 
 /// For each row of the source, whether it is kept, and its cluster. Also the largest clusters of the run.
@@ -207,6 +209,7 @@ impl Results {
             removed: read_removed(report, rows, choice, call)?,
             pairs: if pairs { Some(read_pairs(report, rows, choice, call)?) } else { None },
             row_labels,
+            page: None,
         })
     }
 }
@@ -227,8 +230,9 @@ impl RowLabels {
         let mut others = OptionalColumns::new(choice);
         for cluster in report.clusters() {
             call.check()?;
-            let Cluster { number, representative, document, location: place, is_stored, store, members } =
-                &cluster?;
+            let Cluster {
+                number, representative, document, location: place, is_stored, store, members, ..
+            } = &cluster?;
             for member in members {
                 let row = rows.row(member.document);
                 self.labels[row as usize] = *number as i64;

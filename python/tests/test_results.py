@@ -231,3 +231,32 @@ def test_fill_values_of_nulls():
         with pytest.raises((ValueError, OverflowError)):
             array.to_numpy(fill=fill)
     assert np.asarray(simstore.sketches([TEXT], 2)).shape == (1,)
+
+
+def page_data(page):
+    start = '<script type="application/json" id="data">'
+    return json.loads(page.split(start)[1].split("</script>")[0])
+
+
+def test_a_report_page_is_written_by_the_result_or_by_the_run(tmp_path):
+    hostile = "</script><b>"
+    rows = [{"id": f"{hostile}{number}", "text": f"{TEXT} {hostile} {'more' if number > 1 else ''}"} for number in range(3)]
+    result = simstore.dedup(rows, similar=0.5, report=True)
+    result.report(tmp_path / "result.html")
+    page = (tmp_path / "result.html").read_text(encoding="utf-8")
+    data = page_data(page)
+    assert [cluster["id"] for cluster in data["clusters"]] == [f"{hostile}0"]
+    assert len(data["comparisons"]) == 2 and page.count("</script>") == 2
+    simstore.dedup(rows, similar=0.5, report=tmp_path / "run.html")
+    assert (tmp_path / "run.html").read_text(encoding="utf-8") == page
+    pickle.loads(pickle.dumps(result)).report(str(tmp_path / "pickled.html"))
+    assert (tmp_path / "pickled.html").read_text(encoding="utf-8") == page
+    with pytest.raises(AttributeError, match="report=True"):
+        simstore.dedup(rows).report(tmp_path / "none.html")
+    assert not (tmp_path / "none.html").exists()
+    with pytest.raises(FileNotFoundError):
+        result.report(tmp_path / "missing" / "page.html")
+    # Fingerprints have no texts to compare.
+    numbers = simstore.dedup(np.array([1, 2, 1 << 40], dtype=np.uint64), distance=2, report=True)
+    numbers.report(tmp_path / "numbers.html")
+    assert page_data((tmp_path / "numbers.html").read_text(encoding="utf-8"))["comparisons"] == []

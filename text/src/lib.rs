@@ -88,7 +88,7 @@
 //!
 //! `profile` is the entry point. Its steps are `clean`, `tokenize`, `weights` and `feature_hash`; `simhash` adds up the hashes
 //! of the weighted features. `minhash` makes signatures, and `band_search` computes the recall of a search by bands.
-//! `similar_store` is the store of similar documents.
+//! `similar_store` is the store of similar documents. `word_diff` shows where two texts differ.
 #![forbid(unsafe_code)]
 
 mod band_search;
@@ -112,6 +112,7 @@ mod splitmix;
 mod thresholds;
 mod tokenize;
 mod weights;
+mod word_diff;
 
 pub use crate::band_search::BandSearch;
 pub use crate::clean::DropReason;
@@ -130,3 +131,4 @@ pub use crate::similar_store::{
     SimilarityEstimate, StoredDocument, check_similar_store, open_similar_store, salvage_similar_store,
 };
 pub use crate::thresholds::{check_recall, check_similarity, similarity_too_low_error};
+pub use crate::word_diff::{DiffSegment, DiffWord, WordDiff, WordEdit};

@@ -386,6 +386,7 @@ impl DedupArgs {
             add: add.map_err(CommandError::usage)?,
             resume: self.resume.clone().map(ResumeConfig::from),
             pairs: false,
+            report: false,
             memory: self.memory,
             temporary_folder: self.temporary.clone(),
         })

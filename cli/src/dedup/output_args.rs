@@ -26,6 +26,9 @@ pub(super) struct OutputArgs {
     /// Write a table of all similar pairs: a, b, similarity
     #[arg(long, value_name = "FILE", help_heading = None::<&str>)]
     pairs: Option<PathBuf>,
+    /// Write a page to look at in a browser: counts, similarities, clusters, and removed documents beside the kept ones, word by word
+    #[arg(long, value_name = "FILE", help_heading = None::<&str>)]
+    report: Option<PathBuf>,
     /// Write the whole input, with a cluster number in each document
     #[arg(long, value_name = "FILE")]
     annotated: Option<PathBuf>,
@@ -75,6 +78,7 @@ impl OutputArgs {
             pairs: self.pairs.clone(),
             keep_list: self.keep_list.clone(),
             remove_list: self.remove_list.clone(),
+            report: self.report.clone(),
             reasons: self.reasons,
             force: self.force,
             allow_empty: self.allow_empty,

@@ -49,6 +49,9 @@ pub struct DedupConfig {
     /// Whether all near pairs are recorded, so that [`visit_pairs`](crate::Report::visit_pairs) can visit them.
     /// The recorded pairs take memory.
     pub pairs: bool,
+    /// Whether [`Report::page`](crate::Report::page) will be called. The similarities of all compared pairs are then counted, also of
+    /// pairs below the threshold. [`Outputs::report`](crate::Outputs::report) implies it.
+    pub report: bool,
     /// Memory limit in bytes, at least 64 KiB. The default is the available memory of the machine or of the
     /// control group. A quarter of the limit, up to 128 MiB, is reserved for the program and for reading. If
     /// documents need more memory than the rest, they are compared on disk.

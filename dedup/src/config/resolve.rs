@@ -64,6 +64,8 @@ pub(crate) struct ResolvedConfig {
     pub(crate) is_exact: bool,
     /// Whether the inputs are read a second time, to compare texts or to write documents.
     pub(crate) reads_twice: bool,
+    /// Whether a report page may be made.
+    pub(crate) has_report: bool,
 }
 
 impl ResolvedConfig {
@@ -151,7 +153,8 @@ impl DedupConfig {
             keep: self.keep.clone(),
             profile,
             min_hasher,
-            reads_twice: text_profile.is_some() || outputs.is_some_and(Outputs::writes_documents),
+            reads_twice: text_profile.is_some() || self.report || outputs.is_some_and(Outputs::reads_again),
+            has_report: self.report || outputs.is_some_and(|outputs| outputs.report.is_some()),
             text_profile,
             addition_settings,
             is_exact: self.comparison.is_exact(),

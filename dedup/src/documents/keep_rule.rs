@@ -38,6 +38,19 @@ impl KeepRule {
         }
     }
 
+    /// Returns a description of the kept document, such as "the longest".
+    pub(crate) fn description(&self) -> String {
+        match self {
+            KeepRule::First => "the first in the input".to_owned(),
+            KeepRule::Longest => "the longest".to_owned(),
+            KeepRule::SmallestId => "the one with the smallest id".to_owned(),
+            KeepRule::Newest(field) => format!("the newest by the field {field}"),
+            KeepRule::Largest(field) => format!("the one with the largest number in the field {field}"),
+            KeepRule::Smallest(field) => format!("the one with the smallest number in the field {field}"),
+            KeepRule::None => "none: all documents of a cluster are removed".to_owned(),
+        }
+    }
+
     /// Whether the rule compares values as numbers: `Largest` and `Smallest`.
     pub(crate) fn compares_numbers(&self) -> bool {
         matches!(self, KeepRule::Largest(_) | KeepRule::Smallest(_))

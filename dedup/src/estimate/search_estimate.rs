@@ -185,6 +185,7 @@ pub(crate) fn estimate_search(
         cluster_by: resolved.cluster_by,
         with_pairs: config.pairs,
         keeps_none: resolved.keeps_none(),
+        with_histogram: false,
     };
     let stage = Stage::new(observer, "bands looked up");
     let stored_matches = match stores.is_empty() {

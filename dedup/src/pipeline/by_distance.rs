@@ -65,8 +65,9 @@ impl Pipeline<'_> {
         let uniques = self.group_exact(&indexes, features.as_ref(), &ranks, &stage)?;
         let by_fingerprint = self.uniques_by_fingerprint(&uniques, &indexes)?;
         let verifier = features.as_ref().zip(resolved.min_verified_similarity);
-        let verifier =
-            verifier.map(|(features, min_similarity)| Verifier::new(&uniques, features, min_similarity));
+        let verifier = verifier.map(|(features, min_similarity)| {
+            Verifier::new(&uniques, features, min_similarity, self.with_histogram)
+        });
         let (pairs, candidate_count) = match &verifier {
             Some(verifier) => {
                 let candidates = self.candidates(&near, &by_fingerprint)?;
@@ -96,10 +97,19 @@ impl Pipeline<'_> {
             removal_reasons::nearest_documents(&nearest, &uniques, keeps_none.then_some(equal), workspace)?;
         let compared =
             candidate_count.map(|count| self.verified_counts(count, &pairs, &uniques)).transpose()?;
-        let distinct = near.distinct;
+        let (distinct, histogram) = (near.distinct, verifier.as_ref().and_then(Verifier::histogram));
         let near = NearDocuments { uniques, pairs, documents: Some(documents), equal };
         let clusters = near.clusters(&assignments, &excluded, &stored.assignments, workspace)?;
-        Ok(PipelineResult { clusters, stored, near, nearest, distinct, compared, boilerplate: None })
+        Ok(PipelineResult {
+            clusters,
+            stored,
+            near,
+            nearest,
+            distinct,
+            compared,
+            histogram,
+            boilerplate: None,
+        })
     }
 
     /// Finds the fingerprints that are repeated or near others, and their near pairs. If `with_pairs` is not set,

@@ -24,6 +24,7 @@ use crate::pipeline::features::FeatureSource;
 use crate::pipeline::removal_reasons::{self, NearestOrder, NearestSearch};
 use crate::pipeline::representatives::{Assignments, assign_stars};
 use crate::pipeline::similar_components::ComponentSearch;
+use crate::pipeline::similarity_histogram::SIMILARITY_BINS;
 use crate::pipeline::unique_documents::UniqueDocuments;
 use crate::pipeline::verify::Verifier;
 use crate::rows::{AssignmentRow, ScoredPair, SignatureRow, score_from_similarity};
@@ -44,6 +45,8 @@ pub(crate) struct SimilarityOptions {
     pub(crate) with_pairs: bool,
     /// Whether the run removes all documents of a cluster, including the representative.
     pub(crate) keeps_none: bool,
+    /// Whether the similarities of all compared pairs are counted.
+    pub(crate) with_histogram: bool,
 }
 
 impl SimilarityOptions {
@@ -83,6 +86,8 @@ pub(crate) struct SimilarityResult {
     pub(crate) nearest: Rows<ScoredPair>,
     /// (Number of pairs of unique documents that were compared exactly, number of these pairs that are not similar).
     pub(crate) compared: (u64, u64),
+    /// Number of compared pairs in each [bin of similarity](crate::pipeline::similarity_histogram), if they are counted.
+    pub(crate) histogram: Option<Vec<u64>>,
     /// (Number of unique documents in [dense groups](DenseGroups), number of pairs of these documents whose
     /// signatures were compared).
     pub(crate) groups: (u64, u64),
@@ -100,6 +105,7 @@ impl SimilarityResult {
         if let Some(Boilerplate { examined, mostly_boilerplate }) = self.boilerplate {
             numbers.extend([examined as u64, mostly_boilerplate as u64]);
         }
+        numbers.extend(self.histogram.iter().flatten());
         kept.rows(numbers.len(), numbers.into_iter().map(Ok))
     }
 }
@@ -138,7 +144,7 @@ impl SimilarityStages<'_> {
                 &computed
             }
         };
-        let verifier = Verifier::new(uniques, features, options.min_similarity);
+        let verifier = Verifier::new(uniques, features, options.min_similarity, options.with_histogram);
         let stage = Stage::new(observer, "texts compared");
         let groups = match dense_members.count() {
             0 => None,
@@ -190,10 +196,10 @@ impl SimilarityStages<'_> {
                 (assignments, none()?, nearest)
             }
         };
-        let counts = verifier.counts();
+        let (counts, histogram) = (verifier.counts(), verifier.histogram());
         let groups = (dense_members.count() as u64, groups.as_ref().map_or(0, DenseGroups::pairs_tested));
         let boilerplate = boilerplate::boilerplate(&sample, &assignments.rows, &verifier, signatures)?;
-        Ok(SimilarityResult { assignments, pairs, nearest, compared: counts, groups, boilerplate })
+        Ok(SimilarityResult { assignments, pairs, nearest, compared: counts, histogram, groups, boilerplate })
     }
 
     /// Returns the folder that keeps the results of stages, and the headers that identify the results of the two
@@ -210,8 +216,10 @@ impl SimilarityStages<'_> {
             "similar {} all {all} joined {joined} distance {distance} total {total}",
             rule.min_similarity
         );
-        let SimilarityOptions { cluster_by, with_pairs: pairs, keeps_none, .. } = self.options;
-        let stars = format!("{joins} {cluster_by:?} dropped {keeps_none} pairs {pairs} ties kept");
+        let SimilarityOptions { cluster_by, with_pairs: pairs, keeps_none, with_histogram, .. } =
+            self.options;
+        let histogram = if with_histogram { " histogram" } else { "" };
+        let stars = format!("{joins} {cluster_by:?} dropped {keeps_none} pairs {pairs} ties kept{histogram}");
         let check = hash.digest();
         let stage_keys =
             [StageHeader::new("candidates", joins, check), StageHeader::new("leaders", stars, check)];
@@ -274,7 +282,12 @@ impl SimilarityStages<'_> {
         }
         let pairs = kept.rows(self.workspace, is_ordered)?;
         let nearest = kept.rows(self.workspace, is_pair)?;
-        let numbers = kept.numbers()?;
+        let mut numbers = kept.numbers()?;
+        let histogram = match (self.options.with_histogram, numbers.len().checked_sub(SIMILARITY_BINS)) {
+            (true, Some(start)) => Some(numbers.split_off(start)),
+            (true, None) => return Err(StageReadError::Invalid("a histogram that cannot be".to_owned())),
+            (false, _) => None,
+        };
         let boilerplate = match numbers[..] {
             [_, _, _, _] => None,
             [.., examined, mostly_boilerplate] if numbers.len() == 6 => Some(Boilerplate {
@@ -289,6 +302,7 @@ impl SimilarityStages<'_> {
             pairs,
             nearest,
             compared,
+            histogram,
             groups,
             boilerplate,
         })

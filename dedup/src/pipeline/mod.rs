@@ -22,6 +22,7 @@ pub(crate) mod read_corpus;
 pub(crate) mod removal_reasons;
 pub(crate) mod representatives;
 pub(crate) mod similar_components;
+pub(crate) mod similarity_histogram;
 pub(crate) mod stages;
 pub(crate) mod stored;
 pub(crate) mod unique_documents;

@@ -29,6 +29,8 @@ pub(crate) struct Pipeline<'a> {
     pub(crate) resolved: &'a ResolvedConfig,
     /// Whether the run lists all near pairs.
     pub(crate) with_pairs: bool,
+    /// Whether the similarities of all compared pairs are counted.
+    pub(crate) with_histogram: bool,
     pub(crate) corpus: &'a Corpus,
     /// Signatures of all documents, in document order. `None` if documents are compared by distance.
     pub(crate) signatures: Option<&'a Rows<SignatureRow>>,
@@ -54,6 +56,9 @@ pub(crate) struct PipelineResult {
     /// (Number of pairs whose texts were compared, number of these pairs whose texts are not similar). `None` if the
     /// run does not compare texts.
     pub(crate) compared: Option<(u64, u64)>,
+    /// Number of compared pairs of unique documents in each [bin of similarity](crate::pipeline::similarity_histogram). `None`
+    /// if the run does not compare texts, or does not count them.
+    pub(crate) histogram: Option<Vec<u64>>,
     pub(crate) boilerplate: Option<Boilerplate>,
 }
 
@@ -86,8 +91,14 @@ impl Pipeline<'_> {
         drop((ranks, stage));
         let stored = self.find_stored(signatures, min_similarity)?;
         let excluded = self.matched_uniques(&stored, &uniques)?;
-        let options =
-            SimilarityOptions { min_similarity, recall, cluster_by, with_pairs: self.with_pairs, keeps_none };
+        let options = SimilarityOptions {
+            min_similarity,
+            recall,
+            cluster_by,
+            with_pairs: self.with_pairs,
+            keeps_none,
+            with_histogram: self.with_histogram,
+        };
         let search = SimilarityStages {
             options,
             signatures,
@@ -99,7 +110,8 @@ impl Pipeline<'_> {
             workspace,
             observer,
         };
-        let SimilarityResult { assignments, pairs, nearest, compared, boilerplate, .. } = search.run()?;
+        let SimilarityResult { assignments, pairs, nearest, compared, histogram, boilerplate, .. } =
+            search.run()?;
         let (equal, distinct) = (score_from_similarity(1.0), uniques.len());
         let nearest =
             removal_reasons::nearest_documents(&nearest, &uniques, keeps_none.then_some(equal), workspace)?;
@@ -112,6 +124,7 @@ impl Pipeline<'_> {
             nearest,
             distinct,
             compared: Some(compared),
+            histogram,
             boilerplate,
         })
     }

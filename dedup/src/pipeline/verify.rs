@@ -9,6 +9,7 @@ use simstore::Result;
 use simstore_text::{jaccard, jaccard_at_least};
 
 use crate::pipeline::features::FeatureFile;
+use crate::pipeline::similarity_histogram::SimilarityHistogram;
 use crate::pipeline::unique_documents::UniqueDocuments;
 use crate::rows::{Candidate, PairScore, ScoredPair, score_from_similarity};
 use crate::workspace::Workspace;
@@ -32,22 +33,35 @@ pub(crate) struct Verifier<'a> {
     pub(crate) min_similarity: f64,
     verified: AtomicU64,
     rejected: AtomicU64,
+    /// Similarities of all compared pairs; `None` to compare a pair only until it is known to be rejected.
+    histogram: Option<SimilarityHistogram>,
 }
 
 impl<'a> Verifier<'a> {
-    pub(crate) fn new(uniques: &'a UniqueDocuments, features: &'a FeatureFile, min_similarity: f64) -> Self {
+    pub(crate) fn new(
+        uniques: &'a UniqueDocuments,
+        features: &'a FeatureFile,
+        min_similarity: f64,
+        with_histogram: bool,
+    ) -> Self {
         Verifier {
             uniques,
             features,
             min_similarity,
             verified: AtomicU64::new(0),
             rejected: AtomicU64::new(0),
+            histogram: with_histogram.then(SimilarityHistogram::new),
         }
     }
 
     /// Returns the number of pairs that were compared, and how many of them were below the minimum similarity.
     pub(crate) fn counts(&self) -> (u64, u64) {
         (self.verified.load(Ordering::Relaxed), self.rejected.load(Ordering::Relaxed))
+    }
+
+    /// Returns the number of compared pairs in each bin of similarity; `None` if they were not counted.
+    pub(crate) fn histogram(&self) -> Option<Vec<u64>> {
+        self.histogram.as_ref().map(SimilarityHistogram::counts)
     }
 
     pub(crate) fn features(&self, unique: u32) -> Result<Vec<u64>> {
@@ -57,7 +71,14 @@ impl<'a> Verifier<'a> {
     /// Verifies a pair by its two ascending feature lists, and counts the pair. Returns the score of the pair, or
     /// `None` if the pair is rejected.
     pub(crate) fn verify_features(&self, a: &[u64], b: &[u64]) -> Option<PairScore> {
-        let similarity = jaccard_at_least(a, b, self.min_similarity);
+        let similarity = match &self.histogram {
+            None => jaccard_at_least(a, b, self.min_similarity),
+            Some(histogram) => {
+                let similarity = jaccard(a, b);
+                histogram.add(similarity);
+                (similarity >= self.min_similarity).then_some(similarity)
+            }
+        };
         self.verified.fetch_add(1, Ordering::Relaxed);
         self.rejected.fetch_add(u64::from(similarity.is_none()), Ordering::Relaxed);
         similarity.map(score_from_similarity)

@@ -1,29 +1,28 @@
 //! The report of a run: clusters, near pairs, kept and removed documents, and the summary.
 
+pub(crate) mod clusters;
 pub(crate) mod display;
 pub(crate) mod document_outputs;
 pub(crate) mod open_outputs;
 pub(crate) mod outputs;
+pub(crate) mod page;
 pub(crate) mod reported_pair;
 pub(crate) mod run_results;
 pub(crate) mod summary;
 pub(crate) mod tables;
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::path::Path;
 
 use simstore::{Error, Result};
 
 use crate::config::criterion::Criterion;
-use crate::documents::DocumentLookup;
+use crate::report::clusters::{Cluster, Member, cluster_iter};
 use crate::report::open_outputs::OpenOutputs;
-use crate::report::reported_pair::{Proximity, ReportedPair};
+use crate::report::page::warning_recorder::WarningRecorder;
+use crate::report::reported_pair::ReportedPair;
 use crate::report::run_results::RunResults;
 use crate::report::summary::Summary;
-use crate::report::tables::member_documents;
-use crate::rows;
-use simstore_corpus::spill::{RowCursor, RowsIter};
 use simstore_corpus::{InputCounts, Observer};
 use simstore_io::output::CompleteOutput;
 use simstore_io::{DocumentId, IdRef};
@@ -39,55 +38,14 @@ pub struct Report {
     complete: Vec<CompleteOutput>,
     counts: InputCounts,
     summary: Box<Summary>,
+    /// Warnings of the run.
+    warnings: Vec<String>,
 }
 
 impl fmt::Debug for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Report").field(&self.summary).finish()
     }
-}
-
-/// A cluster of near-duplicates.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Cluster<'a> {
-    /// Cluster number, from 1. Clusters are numbered in input order of their first documents.
-    pub number: usize,
-    /// Id of the representative.
-    pub representative: DocumentId,
-    /// Index of the representative in the input, from 0; `None` if it is a stored document.
-    pub document: Option<usize>,
-    /// `FILE:LINE` of the representative, if ids repeat in the input. `None` if the representative is a stored
-    /// document.
-    pub location: Option<String>,
-    /// Whether the representative is a stored document. If so, no member of the cluster is kept.
-    pub is_stored: bool,
-    /// Path of the store of the representative. `None` if that is an input document, or if the run has only one
-    /// store.
-    pub store: Option<&'a Path>,
-    /// Documents of the cluster in input order, including the representative if it is an input document. Only the
-    /// representative is kept; with [`KeepRule::None`](crate::KeepRule::None), no member is kept.
-    pub members: Vec<Member>,
-}
-
-/// A document of a cluster, or a kept document.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Member {
-    /// Index of the document in the input, from 0. Malformed documents are not counted.
-    pub document: usize,
-    /// Document id.
-    pub id: DocumentId,
-    /// `FILE:LINE` of the document, if ids repeat in the input.
-    pub location: Option<String>,
-    /// Fingerprint in hexadecimal; `None` for a document without text.
-    pub fingerprint: Option<String>,
-    /// Distance to the representative, in bits; `None` if texts are compared by similarity, or if
-    /// [`Report::kept`] returned this member.
-    pub distance: Option<u32>,
-    /// Similarity to the text of the representative, from 0 to 1; `None` if texts are not compared, or if
-    /// [`Report::kept`] returned this member.
-    pub similarity: Option<f64>,
-    /// Whether the document is kept. In a cluster, only the representative can be kept.
-    pub is_kept: bool,
 }
 
 /// Pair of near-duplicates. The second document is from the input or from a store.
@@ -141,15 +99,30 @@ pub struct RemovedDocument<'a> {
 }
 
 impl Report {
-    pub(crate) fn new(results: RunResults, counts: InputCounts, outputs: OpenOutputs) -> Result<Report> {
+    pub(crate) fn new(
+        results: RunResults,
+        counts: InputCounts,
+        outputs: OpenOutputs,
+        recorder: WarningRecorder<'_>,
+    ) -> Result<Report> {
+        let repeated_ids = results.corpus.repeated_ids;
+        let is_by_distance = matches!(results.resolved.criterion, Criterion::Distance(_));
+        let warnings = recorder.into_warnings(&counts, results.resolved.kind, is_by_distance, repeated_ids);
         let summary = Box::new(Summary::new(&results, &counts)?);
         let (results, outputs) = (Ok(Box::new(results)), Some(outputs));
-        Ok(Report { results, outputs, complete: Vec::new(), counts, summary })
+        Ok(Report { results, outputs, complete: Vec::new(), counts, summary, warnings })
     }
 
     pub(crate) fn for_repeated_run(criterion: Criterion, counts: InputCounts, added: u64) -> Report {
         let summary = Box::new(Summary::for_repeated_run(&counts, criterion));
-        Report { results: Err(added), outputs: None, complete: Vec::new(), counts, summary }
+        Report {
+            results: Err(added),
+            outputs: None,
+            complete: Vec::new(),
+            counts,
+            summary,
+            warnings: Vec::new(),
+        }
     }
 
     /// Returns the results; `None` if an identical run has already added the documents.
@@ -262,12 +235,27 @@ impl Report {
         })
     }
 
+    /// Returns the report page as HTML: counts, a histogram of similarities, clusters, and removed documents beside the kept ones,
+    /// word by word. [`DedupConfig::report`](crate::config::DedupConfig::report) must be set. Returns `None` if an identical earlier
+    /// run has already added the documents. For the texts, the inputs are read again.
+    ///
+    /// # Errors
+    /// [`Error::BadArgument`] without that option; errors of reading the inputs; [`Error::Refused`] if an input has changed.
+    pub fn page(&self, observer: &dyn Observer) -> Result<Option<String>> {
+        let Some(results) = self.results() else { return Ok(None) };
+        if !results.resolved.has_report {
+            return Err(Error::BadArgument("the run was made without option `report`".to_owned()));
+        }
+        page::report_page(results, &self.summary, &self.warnings, observer).map(Some)
+    }
+
     /// Writes all output files. [`publish`](Self::publish) renames them to their final names.
     pub(crate) fn write(&mut self, observer: &dyn Observer) -> Result<()> {
         let Ok(results) = &self.results else { return Ok(()) };
         let outputs =
             self.outputs.take().ok_or_else(|| Error::Bug("outputs were written twice".to_owned()))?;
-        self.complete = outputs.write(results, observer)?;
+        let make_page = || page::report_page(results, &self.summary, &self.warnings, observer);
+        self.complete = outputs.write(results, make_page, observer)?;
         results.check_before_publishing(observer)
     }
 
@@ -297,67 +285,4 @@ fn kept_iter(results: &RunResults) -> Result<impl Iterator<Item = Result<Member>
             is_kept: true,
         }))
     }))
-}
-
-fn cluster_iter(results: &RunResults) -> Result<impl Iterator<Item = Result<Cluster<'_>>>> {
-    let mut members = results.outcome.clusters.by_cluster.cursor()?;
-    let mut read = VecDeque::new();
-    let mut next = move || {
-        if read.is_empty() {
-            read_clusters(results, &mut members, &mut read)?;
-        }
-        Ok(read.pop_front())
-    };
-    Ok(std::iter::from_fn(move || next().transpose()))
-}
-
-/// Reads the next cluster from `members`, and appends it to `read`. If documents are on disk, appends as many clusters
-/// as one lookup of documents allows.
-fn read_clusters<'a>(
-    results: &'a RunResults,
-    members: &mut RowCursor<RowsIter<'_, rows::MemberRow>, rows::MemberRow>,
-    read: &mut VecDeque<Cluster<'a>>,
-) -> Result<()> {
-    let most = if results.corpus.spilled().is_some() { results.corpus.max_lookup_documents() / 2 } else { 1 };
-    let mut all: Vec<rows::MemberRow> = Vec::new();
-    let is_last = |all: &[rows::MemberRow], cluster| all.last().is_some_and(|last| last.cluster == cluster);
-    while let Some(member) = members.next_if(|next| all.len() < most || is_last(&all, next.cluster))? {
-        all.push(member);
-    }
-    let lookup = results.lookup_for_rows(&all, member_documents, &())?;
-    for members in all.chunk_by(|a, b| a.cluster == b.cluster) {
-        read.push_back(cluster_from_rows(results, members, &lookup)?);
-    }
-    Ok(())
-}
-
-fn cluster_from_rows<'a>(
-    results: &'a RunResults,
-    members: &[rows::MemberRow],
-    lookup: &DocumentLookup<'_>,
-) -> Result<Cluster<'a>> {
-    let (first, representative) = (members[0], results.other_document(members[0].representative)?);
-    let member = |member: &rows::MemberRow| {
-        let document = member.document as usize;
-        let Proximity { distance, similarity, .. } =
-            results.proximity(lookup, document, member.representative, member.measure)?;
-        Ok(Member {
-            document,
-            id: lookup.id(document).into(),
-            location: results.location(lookup, document),
-            fingerprint: lookup.hex(document),
-            distance,
-            similarity,
-            is_kept: member.is_representative() && !results.keeps_none(),
-        })
-    };
-    Ok(Cluster {
-        number: first.cluster as usize,
-        document: representative.document(),
-        location: results.other_location(lookup, &representative),
-        is_stored: first.is_stored(),
-        store: representative.store().and_then(|store| results.store_path(store)),
-        representative: representative.into_id(lookup),
-        members: members.iter().map(member).collect::<Result<_>>()?,
-    })
 }

@@ -28,6 +28,7 @@ enum OutputRole {
     Clusters,
     KeptDocuments,
     AnnotatedDocuments,
+    ReportPage,
 }
 
 /// Where an output is written: an open file, or a folder for copies of files.
@@ -48,6 +49,7 @@ impl OpenOutputs {
             (OutputRole::Pairs, &requested.pairs),
             (OutputRole::KeepList, &requested.keep_list),
             (OutputRole::RemoveList, &requested.remove_list),
+            (OutputRole::ReportPage, &requested.report),
         ];
         let mut open = Vec::new();
         for (role, path) in paths {
@@ -67,7 +69,13 @@ impl OpenOutputs {
     }
 
     /// Writes all outputs. Returns the complete files, which the caller must rename to their final names.
-    pub(crate) fn write(self, results: &RunResults, observer: &dyn Observer) -> Result<Vec<CompleteOutput>> {
+    /// `make_page` returns the report page.
+    pub(crate) fn write(
+        self,
+        results: &RunResults,
+        make_page: impl Fn() -> Result<String>,
+        observer: &dyn Observer,
+    ) -> Result<Vec<CompleteOutput>> {
         let Outputs { json, null, reasons, cluster_field, .. } = &self.requested;
         let documents =
             results.resolved.documents().map(|inputs| DocumentOutputs { inputs, results, observer });
@@ -89,6 +97,10 @@ impl OpenOutputs {
                     OutputTarget::File(output),
                     None,
                 ) => write_fingerprints(results, output, field.is_some(), observer)?,
+                (OutputRole::ReportPage, OutputTarget::File(mut output), _) => {
+                    output.write_bytes(make_page()?.as_bytes())?;
+                    output.complete()?
+                }
                 (OutputRole::KeepList | OutputRole::RemoveList, OutputTarget::File(output), _) if *null => {
                     results.write_ids(output, role == OutputRole::KeepList, observer)?
                 }

@@ -38,6 +38,9 @@ pub struct Outputs {
     pub keep_list: Option<PathBuf>,
     /// Path of the list of the ids of removed documents.
     pub remove_list: Option<PathBuf>,
+    /// Path of the report page: one HTML file with counts, a histogram of similarities, clusters, and removed documents beside the
+    /// kept ones, word by word. For the texts, the inputs are read again.
+    pub report: Option<PathBuf>,
     /// Whether the list of removed documents also has the document that each one duplicates, as in
     /// [`RemovedDocument`](crate::report::RemovedDocument), and the similarity or distance of the two.
     pub reasons: bool,
@@ -75,7 +78,7 @@ impl Outputs {
 
     /// Returns the paths of all requested outputs.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
-        self.document_paths().chain(self.table_paths())
+        self.document_paths().chain(self.table_paths()).chain(self.report.as_deref())
     }
 
     fn document_paths(&self) -> impl Iterator<Item = &Path> {
@@ -103,8 +106,9 @@ impl Outputs {
         }
         self.check_null()?;
         self.table_paths().try_for_each(result_table::check_name)?;
+        self.report.as_deref().map_or(Ok(()), check_report_name)?;
         self.document_paths().filter(|path| !is_folder_path(path)).try_for_each(output_format::check_name)?;
-        let others = self.table_paths().chain(self.annotated.as_deref());
+        let others = self.table_paths().chain(self.annotated.as_deref()).chain(self.report.as_deref());
         if let Some(path) = others.into_iter().find(|path| is_folder_path(path)) {
             return Err(Error::BadArgument(format!(
                 "{}: is a directory; give the path of a file",
@@ -172,6 +176,9 @@ impl Outputs {
             if self.table_paths().any(|rows| rows == path) {
                 return refused("is an input; a table must not replace it");
             }
+            if self.report.as_deref() == Some(path) {
+                return refused("is an input; a report must not replace it");
+            }
             if format == Some(Some(DocumentFormat::Text)) {
                 return refused("is an input; a list of paths must not replace it");
             }
@@ -202,9 +209,26 @@ impl Outputs {
         self.output.is_some() || self.annotated.is_some()
     }
 
+    /// Whether a requested output has texts of the inputs, so that these are read again.
+    pub(crate) fn reads_again(&self) -> bool {
+        self.writes_documents() || self.report.is_some()
+    }
+
     /// Whether a requested output lists all near pairs.
     pub(crate) fn needs_pairs(&self) -> bool {
         self.pairs.is_some()
+    }
+}
+
+/// Fails if the name of a report page has the extension of another format.
+fn check_report_name(path: &Path) -> Result<()> {
+    let extension = path.extension().map(|extension| extension.to_ascii_lowercase());
+    match extension.as_deref().and_then(std::ffi::OsStr::to_str) {
+        None | Some("html" | "htm") => Ok(()),
+        Some(_) => Err(Error::BadArgument(format!(
+            "{}: a report is an HTML page: use a name that ends in .html",
+            path.display()
+        ))),
     }
 }
 

@@ -279,6 +279,12 @@ impl RunResults {
         }
     }
 
+    /// Returns the store and the id of a stored representative, given the number of its row. `None` if its store has no ids.
+    pub(crate) fn stored_id(&self, row: u64) -> Result<Option<(usize, u64)>> {
+        let stored = self.outcome.stored.representatives.get(row as usize)?;
+        Ok(stored.id.map(|id| (stored.store as usize, id)))
+    }
+
     /// Returns a stored document as the second document of a pair, identified by its name; if it has no name, by
     /// its number; in a store without ids, by its fingerprint.
     fn other_stored_document(&self, stored: &StoredRow) -> Result<OtherDocument> {

@@ -18,3 +18,10 @@ pub(crate) fn numbers(report: &Report) -> Summary {
     (summary.seconds, summary.spilled) = (0.0, None);
     summary
 }
+
+/// Returns the data of a report page.
+pub(crate) fn page_data(page: &str) -> serde_json::Value {
+    let start = "<script type=\"application/json\" id=\"data\">";
+    let json = page.split_once(start).unwrap().1.split_once("</script>").unwrap().0;
+    serde_json::from_str(json).unwrap()
+}
