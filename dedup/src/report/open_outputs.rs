@@ -11,7 +11,7 @@ use simstore_corpus::Observer;
 use simstore_io::output::{CompleteOutput, Output, OutputFolder, is_folder_path};
 use simstore_io::result_table::ResultTableWriter;
 
-/// Open outputs of a run, in the order in which they are written.
+/// Open outputs of a run, in writing order.
 #[derive(Debug)]
 pub(crate) struct OpenOutputs {
     /// Output options of the user.
@@ -19,7 +19,7 @@ pub(crate) struct OpenOutputs {
     open: Vec<(OutputRole, PathBuf, OutputTarget)>,
 }
 
-/// Kinds of content of an output, in the order in which outputs are written.
+/// Kinds of content of an output, in writing order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum OutputRole {
     KeepList,
