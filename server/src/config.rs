@@ -74,7 +74,7 @@ pub struct ServiceLimits {
     pub connections: usize,
     /// Maximum time from the end of the headers to the beginning of the answer; 60 seconds by default.
     pub request_time: Duration,
-    /// Maximum time for the headers of a request; 10 seconds by default.
+    /// Maximum time for the headers of a request, and maximum time between two requests of a connection; 30 seconds by default.
     pub header_time: Duration,
     /// Maximum time without a byte of a body, or without reading a byte of an answer; 30 seconds by default.
     pub idle_time: Duration,
@@ -91,7 +91,7 @@ impl Default for ServiceLimits {
             requests: 256,
             connections: 16_384,
             request_time: Duration::from_secs(60),
-            header_time: Duration::from_secs(10),
+            header_time: Duration::from_secs(30),
             idle_time: Duration::from_secs(30),
         }
     }

@@ -66,7 +66,7 @@ fn is_own_host(config: &ServerConfig, host: &str) -> bool {
         || config.allowed_hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(name))
 }
 
-/// Returns the layer that answers browsers' questions about the allowed origins (CORS). Without allowed origins, it allows none.
+/// Returns the layer that answers browsers' questions about the allowed origins (CORS).
 pub(crate) fn cors_layer(config: &ServerConfig) -> CorsLayer {
     let origins = config.allowed_origins.iter().filter_map(|origin| origin.parse::<HeaderValue>().ok());
     CorsLayer::new()

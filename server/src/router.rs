@@ -34,10 +34,13 @@ pub(crate) fn router(state: &Arc<ServiceState>) -> Router {
         .method_not_allowed_fallback(no_method)
         .with_state(state.clone());
     // A request passes the layers from the last one to the first one.
-    routes
+    let guarded = routes
         .layer(from_fn_with_state(state.clone(), limit_requests))
-        .layer(from_fn_with_state(state.clone(), check_token))
-        .layer(cors_layer(&state.config))
+        .layer(from_fn_with_state(state.clone(), check_token));
+    // Without allowed origins, no answer allows one.
+    let has_origins = !state.config.allowed_origins.is_empty();
+    let guarded = if has_origins { guarded.layer(cors_layer(&state.config)) } else { guarded };
+    guarded
         .layer(from_fn_with_state(state.clone(), check_origin))
         .layer(CatchPanicLayer::custom(|_| -> Response { ServiceError::panicked().into_response() }))
         .layer(from_fn_with_state(state.clone(), record_request))

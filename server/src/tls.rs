@@ -36,12 +36,10 @@ pub(crate) async fn follow_certificate(files: TlsFiles, config: RustlsConfig) {
         if now == known {
             continue;
         }
+        known = now;
         match config.reload_from_pem_file(&files.certificate, &files.key).await {
-            Ok(()) => {
-                tracing::info!("read the new certificate");
-                known = now;
-            }
-            // The files may be half written: they are read again.
+            Ok(()) => tracing::info!("read the new certificate"),
+            // If the files are half written, they change once more.
             Err(error) => tracing::warn!(%error, "the new certificate cannot be used; the old one stays"),
         }
     }

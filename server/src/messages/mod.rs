@@ -40,10 +40,13 @@ pub(crate) enum ItemAnswer<A> {
     Error(ErrorMessage),
 }
 
-/// Returns an answer with a JSON body.
+/// Returns an answer with a JSON body, which ends with a line feed.
 pub(crate) fn json_response(status: StatusCode, body: &impl Serialize) -> Response {
     match serde_json::to_vec(body) {
-        Ok(body) => (status, [(CONTENT_TYPE, "application/json")], body).into_response(),
+        Ok(mut body) => {
+            body.push(b'\n');
+            (status, [(CONTENT_TYPE, "application/json")], body).into_response()
+        }
         // All bodies are plain structs, which always can be written.
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }

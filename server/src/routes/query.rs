@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
+use rayon::prelude::*;
 
 use crate::body_reader::{BodyKind, read_body};
 use crate::json_items::{JsonItems, parse_items};
@@ -89,7 +90,7 @@ async fn query_list(
             Err(error) => Ok(ItemAnswer::Error(error.body())),
             Ok(found) => Ok(ItemAnswer::Answer(found)),
         };
-        queries.into_iter().map(answer).collect::<ServiceResult<Vec<_>>>()
+        queries.into_par_iter().map(answer).collect::<ServiceResult<Vec<_>>>()
     });
     answers.await
 }
