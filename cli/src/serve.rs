@@ -13,8 +13,8 @@ use crate::numbers::parse_bytes;
 use crate::profile_args::ProfileArgs;
 
 const EXAMPLES: &str = "\
-The service answers JSON over HTTP/1.1 and HTTP/2: documents in, near-duplicates out. docs/service.md describes how to run, secure and \
-watch it; /openapi.json describes all requests and answers.
+The service answers JSON over HTTP/1.1 and HTTP/2: documents in, near-duplicates out. See docs/service.md for running, securing and \
+watching it; /openapi.json describes all requests and answers.
 
 SIGTERM and Ctrl-C end the service: requests that were accepted are answered, and the store is closed. Exit status: 0 after such an \
 end.
@@ -22,8 +22,8 @@ end.
 Examples:
   simstore serve pages.simstore
   simstore serve pages.simstore --read-only --listen 127.0.0.1:8121
-  simstore serve pages.simstore --listen 0.0.0.0:8120 --read-token-file read.token --write-token-file write.token \\
-      --tls-certificate cert.pem --tls-key key.pem";
+  simstore serve pages.simstore --write-token-file write.token --allow-host pages.example.org
+  simstore serve pages.simstore --tls-certificate cert.pem --tls-key key.pem";
 
 /// Serve a store over HTTP
 ///
@@ -107,8 +107,8 @@ struct LimitArgs {
     /// Seconds from a request to its answer
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     request_seconds: u64,
-    /// Seconds for the headers of a request
-    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    /// Seconds for the headers of a request, and between two requests of a connection
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     header_seconds: u64,
     /// Seconds without a byte of a body
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
@@ -123,7 +123,7 @@ pub(crate) fn run(args: &ServeArgs) -> CommandResult {
     let config = config(args)?;
     config.check().map_err(CommandError::usage)?;
     start_logging(args.log, args.log_requests);
-    Ok(serve(config)?)
+    Ok(serve(&config)?)
 }
 
 fn config(args: &ServeArgs) -> CommandResult<ServerConfig> {
@@ -169,7 +169,7 @@ fn limits(args: &LimitArgs) -> ServiceLimits {
 fn token(file: Option<&Path>, variable: &str) -> CommandResult<Option<AccessToken>> {
     let token = match (file, std::env::var(variable)) {
         (Some(file), _) => AccessToken::read(file),
-        (None, Ok(text)) => AccessToken::new(text)
+        (None, Ok(text)) => AccessToken::new(&text)
             .map_err(|error| Error::BadArgument(format!("environment variable {variable}: {error}"))),
         (None, Err(_)) => return Ok(None),
     };

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     fn token(text: &str) -> Option<AccessToken> {
-        Some(AccessToken::new(text.to_owned()).unwrap())
+        Some(AccessToken::new(text).unwrap())
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub(crate) fn parse_items<I: RequestItem>(
     if body.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'[') {
         return parse_item(body, limits).map(JsonItems::One);
     }
-    let items: Vec<&RawValue> = serde_json::from_slice(body).map_err(json_error)?;
+    let items: Vec<&RawValue> = serde_json::from_slice(body).map_err(|error| json_error(&error))?;
     if items.len() > limits.items {
         return Err(ServiceError::new(
             StatusCode::PAYLOAD_TOO_LARGE,
@@ -56,12 +56,12 @@ pub(crate) fn parse_items<I: RequestItem>(
 /// # Errors
 /// The status 400 for malformed JSON, 422 for unknown or invalid members.
 pub(crate) fn parse_item<I: RequestItem>(json: &[u8], limits: &ServiceLimits) -> ServiceResult<I> {
-    let item: I = serde_json::from_slice(json).map_err(json_error)?;
+    let item: I = serde_json::from_slice(json).map_err(|error| json_error(&error))?;
     item.check(limits)?;
     Ok(item)
 }
 
-fn json_error(error: serde_json::Error) -> ServiceError {
+fn json_error(error: &serde_json::Error) -> ServiceError {
     match error.classify() {
         Category::Data => ServiceError::unusable("invalid-member", error.to_string()),
         _ => ServiceError::new(StatusCode::BAD_REQUEST, "malformed-json", format!("malformed JSON: {error}")),

@@ -7,7 +7,7 @@
 //! use simstore_server::{ServerConfig, serve};
 //!
 //! let config = ServerConfig::new("pages.simstore".as_ref());
-//! serve(config)?;
+//! serve(&config)?;
 //! # Ok::<(), simstore::Error>(())
 //! ```
 //!

@@ -42,7 +42,7 @@ pub(crate) struct ServiceMetrics {
     rejected: Counter,
     connections: Gauge,
     syncs: Histogram,
-    store: Vec<(Gauge<u64, AtomicU64>, fn(&StoreStats) -> u64)>,
+    store: Vec<(Gauge<u64, AtomicU64>, StoreValue)>,
     is_compacting: Gauge,
 }
 
@@ -50,8 +50,11 @@ fn duration_histogram() -> Histogram {
     Histogram::new(DURATION_BUCKETS)
 }
 
+/// Returns one of the statistics of a store.
+type StoreValue = fn(&StoreStats) -> u64;
+
 /// Gauges of the store: name, help, value.
-const STORE_GAUGES: [(&str, &str, fn(&StoreStats) -> u64); 13] = [
+const STORE_GAUGES: [(&str, &str, StoreValue); 13] = [
     ("simstore_documents", "Documents in the store", |stats| stats.documents),
     ("simstore_segments", "Segments of the store", |stats| stats.segments.len() as u64),
     ("simstore_segment_bytes", "Size of the files of all segments", |stats| stats.bytes),

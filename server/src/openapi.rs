@@ -34,9 +34,11 @@ use crate::routes::{compact, document, documents, flush, health, metrics, openap
 )]
 struct RouteDescriptions;
 
-/// Errors that many routes have: status, description, and the routes: all, those with a body, those that use the store, those that
-/// write.
-const COMMON_ERRORS: [(&str, &str, fn(&str, bool) -> bool); 8] = [
+/// Says whether a route, with this path, has an error. The second argument is whether the route takes a body.
+type AppliesTo = fn(&str, bool) -> bool;
+
+/// Errors that many routes have: status, description, routes.
+const COMMON_ERRORS: [(&str, &str, AppliesTo); 8] = [
     ("400", "Malformed JSON, an unknown parameter, or a body that ends early", |path, _| takes_input(path)),
     ("401", "No token, or an unknown one", |path, _| needs_token(path)),
     (

@@ -27,7 +27,7 @@ const CLOSING_TIME: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// [`Error::BadArgument`] for unusable settings; [`Error::Io`] if the address is in use; the errors of opening the store.
-pub fn serve(config: ServerConfig) -> Result<()> {
+pub fn serve(config: &ServerConfig) -> Result<()> {
     RunningService::start(config)?.wait()
 }
 
@@ -47,7 +47,7 @@ impl RunningService {
     ///
     /// # Errors
     /// [`Error::BadArgument`] for unusable settings; [`Error::Io`] if the address is in use; [`Error::Thread`].
-    pub fn start(config: ServerConfig) -> Result<RunningService> {
+    pub fn start(config: &ServerConfig) -> Result<RunningService> {
         config.check()?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(|source| Error::Thread { source })?;

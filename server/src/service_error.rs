@@ -100,7 +100,7 @@ impl IntoResponse for ServiceError {
         let headers = response.headers_mut();
         match self.status {
             StatusCode::UNAUTHORIZED => {
-                drop(headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")))
+                headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
             }
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
                 headers.insert(RETRY_AFTER, RETRY_SECONDS);

@@ -15,7 +15,7 @@ fn follow(service: &TestService) -> (simstore_server::RunningService, String) {
         refresh: Duration::from_millis(5),
         ..ServerConfig::new(&service.store())
     };
-    let mut follower = simstore_server::RunningService::start(config).unwrap();
+    let mut follower = simstore_server::RunningService::start(&config).unwrap();
     follower.wait_until_ready().unwrap();
     let url = format!("http://{}", follower.address());
     (follower, url)

@@ -13,7 +13,7 @@ const READ_TOKEN: &str = "read-token-0123456789";
 const WRITE_TOKEN: &str = "write-token-0123456789";
 
 fn token(text: &str) -> Option<AccessToken> {
-    Some(AccessToken::new(text.to_owned()).unwrap())
+    Some(AccessToken::new(text).unwrap())
 }
 
 /// All routes: method, path, and the status without a token, with a wrong one, with the token for reading, and with the one for
@@ -143,7 +143,7 @@ fn unusable_settings_are_refused() {
         let mut config =
             ServerConfig { address: "127.0.0.1:0".parse().unwrap(), ..ServerConfig::new(&store) };
         change(&mut config);
-        let error = simstore_server::RunningService::start(config).map(drop).unwrap_err();
+        let error = simstore_server::RunningService::start(&config).map(drop).unwrap_err();
         error.to_string()
     };
     assert!(refused(&|config| config.address = "0.0.0.0:0".parse().unwrap()).contains("loopback"));

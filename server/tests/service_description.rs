@@ -182,7 +182,7 @@ fn each_documented_status_occurs() {
     drop(held);
 
     // Tokens.
-    let token = |text: &str| Some(AccessToken::new(text.to_owned()).unwrap());
+    let token = |text: &str| Some(AccessToken::new(text).unwrap());
     let guarded = TestService::start(create, |config| {
         (config.read_token, config.write_token) =
             (token("read-token-0123456789"), token("write-token-0123456789"));
@@ -228,7 +228,7 @@ fn each_documented_status_occurs() {
     // A store that cannot be opened is never ready.
     let folder = tempfile::tempdir().unwrap();
     let config = ServerConfig { address: "127.0.0.1:0".parse().unwrap(), ..ServerConfig::new(folder.path()) };
-    let closed = RunningService::start(config).unwrap();
+    let closed = RunningService::start(&config).unwrap();
     for (method, path) in statuses.routes() {
         let url = format!("http://{}{}", closed.address(), path.replace("{id}", "7"));
         let request = client().request(method.parse().unwrap(), url).json(&json!({"fingerprint": hex(7)}));

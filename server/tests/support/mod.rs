@@ -114,7 +114,7 @@ impl TestService {
         config.address.set_port(0);
         change(&mut config);
         let scheme = if config.tls.is_some() { "https" } else { "http" };
-        let mut service = RunningService::start(config).unwrap();
+        let mut service = RunningService::start(&config).unwrap();
         service.wait_until_ready().unwrap();
         self.url = format!("{scheme}://{}", service.address());
         self.service = Some(service);
