@@ -11,12 +11,13 @@ use syn::{Attribute, Fields, ImplItem, Item, TraitItem, UseTree, Visibility};
 
 use crate::structure::{ModulePath, root, rust_files};
 
-const LIBRARIES: [(&str, &str); 5] = [
+const LIBRARIES: [(&str, &str); 6] = [
     ("simstore", "src"),
     ("simstore-text", "text/src"),
     ("simstore-io", "io/src"),
     ("simstore-corpus", "corpus/src"),
     ("simstore-dedup", "dedup/src"),
+    ("simstore-server", "server/src"),
 ];
 
 /// Parsed sources of a library.

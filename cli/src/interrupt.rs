@@ -10,16 +10,19 @@ use crate::output::UNFINISHED_OUTPUTS;
 /// Exit code of an interrupted command, as in shells.
 pub(crate) const INTERRUPTED_EXIT_CODE: i32 = 130;
 
-/// Installs the signal handler. An interrupted command removes its unfinished output files and exits. Its changes to a store stay,
+/// Installs the signal handler, unless the command handles these signals itself (`stops_by_itself`). An interrupted command removes its unfinished output files and exits. Its changes to a store stay,
 /// because a store is valid at every moment. If the thread that waits for signals cannot be started, the system's default handling
 /// applies.
-pub(crate) fn install_handler() -> CommandResult {
+pub(crate) fn install_handler(stops_by_itself: bool) -> CommandResult {
+    catch_file_size_signal()?;
+    if stops_by_itself {
+        return Ok(());
+    }
     let handler = || {
         UNFINISHED_OUTPUTS.remove_all_and_block();
         print_message("interrupted");
         std::process::exit(INTERRUPTED_EXIT_CODE);
     };
-    catch_file_size_signal()?;
     match ctrlc::set_handler(handler) {
         Err(ctrlc::Error::System(error)) if error.kind() == ErrorKind::WouldBlock => {
             print_message(&format!(

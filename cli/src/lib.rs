@@ -41,6 +41,8 @@ mod profiles;
 mod progress;
 mod query;
 mod salvage;
+#[cfg(feature = "serve")]
+mod serve;
 mod similar_query;
 mod usage_error;
 mod verify;
@@ -93,6 +95,8 @@ enum Command {
     Verify(verify::VerifyArgs),
     Salvage(salvage::SalvageArgs),
     Dump(dump::DumpArgs),
+    #[cfg(feature = "serve")]
+    Serve(Box<serve::ServeArgs>),
     Fingerprint(fingerprint::FingerprintArgs),
     Profiles(profiles::ProfilesArgs),
     Idf(idf::IdfArgs),
@@ -107,7 +111,7 @@ fn run(cli: Cli) -> CommandResult {
     if cli.common.threads.is_some_and(|threads| !(1..=MAX_THREADS).contains(&threads)) {
         return Err(CommandError::Usage(format!("--threads must be from 1 to {MAX_THREADS}")));
     }
-    interrupt::install_handler()?;
+    interrupt::install_handler(stops_by_itself(&cli.command))?;
     simstore::threads::start_global_pool(cli.common.threads);
     let threads = rayon::current_num_threads();
     if cli.common.threads.is_some_and(|requested| threads < requested) {
@@ -130,12 +134,24 @@ fn run(cli: Cli) -> CommandResult {
         Command::Verify(args) => verify::run(&args),
         Command::Salvage(args) => salvage::run(&args, &progress),
         Command::Dump(args) => dump::run(&args),
+        #[cfg(feature = "serve")]
+        Command::Serve(args) => serve::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Compression(args) => compression::run(&args, &progress),
         Command::Completions(args) => help::print_completions(&args, Cli::command()),
         Command::ManPages(args) => help::write_man_pages(&args, Cli::command()),
     };
     progress.finish(result)
+}
+
+/// Whether a command handles the signals that end a process itself.
+fn stops_by_itself(command: &Command) -> bool {
+    #[cfg(feature = "serve")]
+    if matches!(command, Command::Serve(_)) {
+        return true;
+    }
+    let _ = command;
+    false
 }
 
 /// Returns the definition of the command line. Its help lists the commands in groups.

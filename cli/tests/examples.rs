@@ -8,9 +8,9 @@ use crate::pages::{run_shell, with_samples};
 use crate::{CommandOutput, TestFolder};
 
 /// Names of all subcommands except `completions`, `man-pages` and `help`.
-pub(crate) const COMMANDS: [&str; 17] = [
+pub(crate) const COMMANDS: [&str; 18] = [
     "build", "add", "delete", "compact", "compare", "query", "dedup", "fingerprint", "profiles", "evaluate",
-    "idf", "inspect", "verify", "salvage", "dump", "plan", "compression",
+    "idf", "inspect", "verify", "salvage", "dump", "serve", "plan", "compression",
 ];
 
 /// Returns the commands of a help text's examples.
@@ -33,7 +33,9 @@ fn with_pages() -> TestFolder {
 #[test]
 fn examples_run_unchanged() {
     let folder = with_pages();
-    for command in std::iter::once(None).chain(COMMANDS.map(Some)) {
+    // A service runs until a signal ends it: see serve.rs.
+    let commands = COMMANDS.into_iter().filter(|command| *command != "serve");
+    for command in std::iter::once(None).chain(commands.map(Some)) {
         let args: Vec<&str> = command.into_iter().chain(["--help"]).collect();
         let help = folder.run(&args).ok();
         let examples = examples(&help);
@@ -74,8 +76,12 @@ fn help_explains_json() {
     let folder = TestFolder::new();
     for command in COMMANDS {
         let help = folder.run(&[command, "--help"]).ok();
-        // A separate page describes the output of `dedup`.
-        let expected = if command == "dedup" { "See docs/dedup.md (output formats)" } else { "With --json" };
+        // Separate pages describe the output of `dedup`, and the answers of the service.
+        let expected = match command {
+            "dedup" => "See docs/dedup.md (output formats)",
+            "serve" => "See docs/service.md",
+            _ => "With --json",
+        };
         assert!(help.contains(expected), "{command}");
         assert!(help.contains("Example"), "{command}");
         assert!(help.lines().all(|line| line.chars().count() <= 100), "{command}");

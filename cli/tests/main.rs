@@ -34,6 +34,8 @@ mod quotes;
 mod reference;
 mod runs;
 mod salvage;
+#[cfg(unix)]
+mod serve;
 mod similar;
 mod store;
 mod support;

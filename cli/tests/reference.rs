@@ -6,7 +6,7 @@ use crate::examples::COMMANDS;
 #[test]
 fn the_help_lists_each_command_once_in_its_group() {
     let help = TestFolder::new().run(&["--help"]).ok();
-    let groups = ["Deduplicate:", "Stores:", "Fingerprints:", "Measure:", "Setup:"];
+    let groups = ["Deduplicate:", "Stores:", "Serve:", "Fingerprints:", "Measure:", "Setup:"];
     let places =
         groups.map(|group| help.find(&format!("\n{group}\n")).unwrap_or_else(|| panic!("{group}: {help}")));
     assert!(places.is_sorted(), "{help}");

@@ -385,6 +385,12 @@ impl<F: Fingerprint> Snapshot<F> {
         all
     }
 
+    /// Returns the memory of each memtable in bytes, oldest first. All memtables except the last one are frozen: they take no more
+    /// writes, and wait until they are written as segments.
+    pub fn memtable_sizes(&self) -> Vec<u64> {
+        self.memtables().map(|(memtable, _)| memtable.bytes()).collect()
+    }
+
     /// Returns the largest distance that queries may ask for, in bits.
     pub fn distance(&self) -> u32 {
         self.view.manifest.settings.distance

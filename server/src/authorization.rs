@@ -1,0 +1,180 @@
+//! Tokens of clients, and which token a request needs.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::header::AUTHORIZATION;
+use axum::http::{Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::Response;
+use simstore::{Error, Result};
+use subtle::ConstantTimeEq;
+
+use crate::service_error::{ServiceError, ServiceResult};
+use crate::service_state::ServiceState;
+
+/// Minimum length of a token in bytes.
+const MIN_TOKEN_BYTES: usize = 16;
+
+/// A secret that a client sends with each request, in the header `Authorization: Bearer TOKEN`. It is compared in constant time, and
+/// never written to a log.
+#[derive(Clone)]
+pub struct AccessToken(String);
+
+impl AccessToken {
+    /// Creates a token from its text. White space around it is removed.
+    ///
+    /// # Errors
+    /// [`Error::BadArgument`] if the token has fewer than 16 characters, or others than visible ASCII characters.
+    pub fn new(text: &str) -> Result<AccessToken> {
+        let token = text.trim();
+        if token.len() < MIN_TOKEN_BYTES || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(Error::BadArgument(format!(
+                "a token has {MIN_TOKEN_BYTES} or more visible ASCII characters without spaces, such as the output of `openssl rand -hex 32`"
+            )));
+        }
+        Ok(AccessToken(token.to_owned()))
+    }
+
+    /// Reads a token from a file.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the file cannot be read; the errors of [`AccessToken::new`].
+    pub fn read(path: &Path) -> Result<AccessToken> {
+        let text = std::fs::read_to_string(path).map_err(Error::io(path, "read"))?;
+        AccessToken::new(&text).map_err(|error| Error::BadArgument(format!("{}: {error}", path.display())))
+    }
+
+    fn is_equal(&self, other: &str) -> bool {
+        self.0.as_bytes().ct_eq(other.as_bytes()).into()
+    }
+}
+
+impl PartialEq for AccessToken {
+    fn eq(&self, other: &Self) -> bool {
+        self.is_equal(&other.0)
+    }
+}
+
+impl std::fmt::Debug for AccessToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("AccessToken")
+    }
+}
+
+/// What a request needs: nothing, the right to read, or the right to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NeededRight {
+    None,
+    Read,
+    Write,
+}
+
+impl NeededRight {
+    fn of_request(method: &Method, path: &str) -> NeededRight {
+        match (method, path) {
+            // Probes have no token. The page and the description of the service contain no data of the store.
+            (&Method::GET | &Method::HEAD, "/livez" | "/readyz" | "/" | "/openapi.json") => NeededRight::None,
+            (&Method::GET | &Method::HEAD, path) if path.starts_with("/page/") => NeededRight::None,
+            (&Method::GET | &Method::HEAD | &Method::OPTIONS, _) | (&Method::POST, "/query") => {
+                NeededRight::Read
+            }
+            _ => NeededRight::Write,
+        }
+    }
+}
+
+/// Refuses requests without the token that they need.
+pub(crate) async fn check_token(
+    State(state): State<Arc<ServiceState>>,
+    request: Request,
+    next: Next,
+) -> ServiceResult<Response> {
+    let needed = NeededRight::of_request(request.method(), request.uri().path());
+    let header = request.headers().get(AUTHORIZATION).map(|value| value.to_str().unwrap_or_default());
+    check(needed, header, state.config.read_token.as_ref(), state.config.write_token.as_ref())?;
+    Ok(next.run(request).await)
+}
+
+fn check(
+    needed: NeededRight,
+    header: Option<&str>,
+    read: Option<&AccessToken>,
+    write: Option<&AccessToken>,
+) -> ServiceResult<()> {
+    let token = header.and_then(|header| {
+        let (scheme, token) = header.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+    });
+    let has = |expected: &AccessToken| token.is_some_and(|token| expected.is_equal(token));
+    let (can_read, can_write) = (read.is_none_or(has), write.is_none_or(has));
+    let is_allowed = match needed {
+        NeededRight::None => true,
+        NeededRight::Read => can_read || write.is_some_and(has),
+        NeededRight::Write => can_write,
+    };
+    if is_allowed {
+        return Ok(());
+    }
+    if needed == NeededRight::Write && read.is_some_and(has) {
+        let message = "this token allows reading alone: send the token for writing";
+        return Err(ServiceError::new(StatusCode::FORBIDDEN, "needs-write-token", message));
+    }
+    let message = "send the header `Authorization: Bearer TOKEN` with a token of this service";
+    Err(ServiceError::new(StatusCode::UNAUTHORIZED, "needs-token", message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_right_needs_its_token() {
+        let tokens = ["read-token-0123456789", "write-token-0123456789"];
+        let [read, write] = tokens.map(|token| AccessToken::new(&format!(" {token}\n")).unwrap());
+        let status = |needed, header: Option<&str>| {
+            check(needed, header, Some(&read), Some(&write))
+                .map_or_else(|error| error.status.as_u16(), |()| 200)
+        };
+        let (with_read, with_write) = (format!("Bearer {}", tokens[0]), format!("bearer {}", tokens[1]));
+        assert_eq!(status(NeededRight::None, None), 200);
+        for header in [None, Some(""), Some("Bearer"), Some("Bearer x"), Some(tokens[0]), Some("Basic eDp5")]
+        {
+            assert_eq!((status(NeededRight::Read, header), status(NeededRight::Write, header)), (401, 401));
+        }
+        assert_eq!(
+            (status(NeededRight::Read, Some(&with_read)), status(NeededRight::Read, Some(&with_write))),
+            (200, 200)
+        );
+        assert_eq!(
+            (status(NeededRight::Write, Some(&with_read)), status(NeededRight::Write, Some(&with_write))),
+            (403, 200)
+        );
+        assert!(check(NeededRight::Write, None, None, None).is_ok());
+        assert!(check(NeededRight::Read, None, None, Some(&write)).is_ok());
+        assert!(check(NeededRight::Write, None, None, Some(&write)).is_err());
+    }
+
+    #[test]
+    fn tokens_are_long_and_secret() {
+        assert!(AccessToken::new("short").is_err() && AccessToken::new("0123456789 0123456789").is_err());
+        let token = AccessToken::new("0123456789abcdef").unwrap();
+        assert_eq!(format!("{token:?}"), "AccessToken");
+    }
+
+    #[test]
+    fn routes_need_rights() {
+        let right = |method: &str, path| NeededRight::of_request(&method.parse().unwrap(), path);
+        assert_eq!((right("GET", "/livez"), right("GET", "/")), (NeededRight::None, NeededRight::None));
+        assert_eq!(
+            (right("GET", "/documents/7"), right("POST", "/query")),
+            (NeededRight::Read, NeededRight::Read)
+        );
+        for (method, path) in
+            [("POST", "/documents"), ("DELETE", "/documents/7"), ("POST", "/flush"), ("POST", "/livez")]
+        {
+            assert_eq!(right(method, path), NeededRight::Write, "{method} {path}");
+        }
+    }
+}

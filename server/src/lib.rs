@@ -1,0 +1,48 @@
+//! A store as a service: JSON over HTTP/1.1 and HTTP/2.
+//!
+//! [`serve`] serves one store of fingerprints or of similar documents, until the process gets SIGTERM or SIGINT. `docs/service.md`
+//! describes the requests and answers; the service itself describes them at `/openapi.json`.
+//!
+//! ```no_run
+//! use simstore_server::{ServerConfig, serve};
+//!
+//! let config = ServerConfig::new("pages.simstore".as_ref());
+//! serve(&config)?;
+//! # Ok::<(), simstore::Error>(())
+//! ```
+//!
+//! # Where to start in the code
+//!
+//! `router` lists all routes, and the layers that each request passes. `routes` has one file for each route. `messages` has the
+//! bodies of requests and answers. `served_store` connects them to the stores of the engine.
+#![forbid(unsafe_code)]
+
+mod access_log;
+mod authorization;
+mod body_reader;
+mod compaction_job;
+mod config;
+mod connection_limit;
+mod engine_work;
+mod json_items;
+mod line_stream;
+mod messages;
+mod metrics;
+mod openapi;
+mod request_id;
+mod request_limits;
+mod request_origin;
+mod router;
+mod routes;
+mod serve;
+mod served_store;
+mod service_error;
+mod service_state;
+mod sync_group;
+mod tls;
+
+pub use crate::access_log::{LogFormat, start_logging};
+pub use crate::authorization::AccessToken;
+pub use crate::config::{ServerConfig, ServiceLimits, TlsFiles};
+pub use crate::openapi::openapi_json;
+pub use crate::serve::{RunningService, serve};

@@ -1,0 +1,53 @@
+//! Bodies of requests and answers.
+
+mod document_message;
+mod health_message;
+mod json_id;
+mod match_message;
+mod query_message;
+mod stats_message;
+
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+pub(crate) use self::document_message::{
+    DeletionAnswer, DocumentAnswer, DocumentMessage, DocumentOutcome, StoredDocumentMessage,
+};
+pub(crate) use self::health_message::{CompactionStarted, FlushAnswer, HealthMessage};
+pub(crate) use self::json_id::{AnswerId, GREATEST_EXACT_INTEGER, HexDigits, JsonId};
+pub(crate) use self::match_message::{FingerprintMatch, MatchList, MatchMessage, SimilarMatch};
+pub(crate) use self::query_message::QueryMessage;
+pub(crate) use self::stats_message::{CompactionMessage, SegmentMessage, ServiceStats, StoreStats};
+
+/// Body of an answer that reports an error.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(example = json!({"error": "line 1, column 8: expected value", "code": "malformed-json"}))]
+pub(crate) struct ErrorMessage {
+    /// Message for a person
+    pub(crate) error: String,
+    /// Kind of the error, for a program
+    pub(crate) code: String,
+}
+
+/// Answer for one item of a list or of a stream of lines: the answer of a single request, or its error.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum ItemAnswer<A> {
+    Answer(A),
+    Error(ErrorMessage),
+}
+
+/// Returns an answer with a JSON body, which ends with a line feed.
+pub(crate) fn json_response(status: StatusCode, body: &impl Serialize) -> Response {
+    match serde_json::to_vec(body) {
+        Ok(mut body) => {
+            body.push(b'\n');
+            (status, [(CONTENT_TYPE, "application/json")], body).into_response()
+        }
+        // All bodies are plain structs, which always can be written.
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}

@@ -1,0 +1,96 @@
+//! `POST /query`: finds stored documents.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use rayon::prelude::*;
+
+use crate::body_reader::{BodyKind, read_body};
+use crate::json_items::{JsonItems, parse_items};
+use crate::line_stream::answer_lines;
+use crate::messages::{ErrorMessage, ItemAnswer, MatchList, QueryMessage, json_response};
+use crate::request_limits::UnderWay;
+use crate::service_error::ServiceResult;
+use crate::service_state::ServiceState;
+
+/// Number of matches in an answer if the query does not say.
+const DEFAULT_LIMIT: usize = 100;
+
+/// Find stored documents
+///
+/// Finds the stored documents near a text, a fingerprint or a stored document: for one query, for each query of an array, or for one
+/// query a line (`application/x-ndjson`).
+#[utoipa::path(
+    post,
+    path = "/query",
+    request_body(
+        description = "A query, an array of queries, or a stream of lines",
+        content(
+            (QueryMessage = "application/json", examples(
+                ("text" = (summary = "Documents near a text", value = json!({"text": "To be or not to be: that is the question!"}))),
+                ("fingerprint" = (summary = "Fingerprints within 2 bits", value = json!({"fingerprint": "0123456789abcdee", "distance": 2, "limit": 10}))),
+                ("id" = (summary = "Documents near a stored document", value = json!({"id": 7}))),
+                ("array" = (summary = "Several queries", value = json!([{"id": 7}, {"id": 7, "limit": 1}]))),
+            )),
+            (QueryMessage = "application/x-ndjson"),
+        )
+    ),
+    responses(
+        (status = 200, description = "The matches, the nearest first. For an array or a stream: a list of matches for each query", content((MatchList = "application/json"), (ItemAnswer<MatchList> = "application/x-ndjson"))),
+        (status = 404, description = "No document has the `id` of the query", body = ErrorMessage),
+        (status = 422, description = "Not a query of this store, or beyond the distance or similarity that it answers", body = ErrorMessage),
+    ),
+    tag = "Queries"
+)]
+pub(crate) async fn query(
+    State(state): State<Arc<ServiceState>>,
+    request: Request,
+) -> ServiceResult<Response> {
+    state.opened()?;
+    let under_way = request.extensions().get::<UnderWay>().cloned();
+    let (parts, body) = request.into_parts();
+    if BodyKind::from_headers(&parts.headers)? == BodyKind::Lines {
+        let worker = state.clone();
+        let work = move |queries| query_list(worker.clone(), queries);
+        return Ok(answer_lines::<QueryMessage, _, _, _>(state, body, under_way, work));
+    }
+    let (body, _memory) = read_body(&state, &parts.headers, body).await?;
+    match parse_items(&body, &state.config.limits)? {
+        JsonItems::One(query) => Ok(json_response(StatusCode::OK, &query_one(&state, query).await?)),
+        JsonItems::List(queries) => Ok(json_response(StatusCode::OK, &query_list(state, queries).await?)),
+    }
+}
+
+fn limit(query: &QueryMessage) -> usize {
+    query.limit.unwrap_or(DEFAULT_LIMIT)
+}
+
+async fn query_one(state: &ServiceState, query: QueryMessage) -> ServiceResult<MatchList> {
+    let store = &state.opened()?.store;
+    if store.is_short(&query) {
+        // Handing a query of some microseconds to another thread would take longer than the query.
+        let result = store.query(&query, limit(&query));
+        state.note_failure(&result);
+        return result;
+    }
+    state.on_engine_thread(move |store| store.query(&query, limit(&query))).await
+}
+
+async fn query_list(
+    state: Arc<ServiceState>,
+    queries: Vec<ServiceResult<QueryMessage>>,
+) -> ServiceResult<Vec<ItemAnswer<MatchList>>> {
+    let answers = state.on_engine_thread(move |store| {
+        let answer = |query: ServiceResult<QueryMessage>| match query
+            .and_then(|query| store.query(&query, limit(&query)))
+        {
+            Err(error) if error.status.is_server_error() => Err(error),
+            Err(error) => Ok(ItemAnswer::Error(error.body())),
+            Ok(found) => Ok(ItemAnswer::Answer(found)),
+        };
+        queries.into_par_iter().map(answer).collect::<ServiceResult<Vec<_>>>()
+    });
+    answers.await
+}

@@ -1,0 +1,62 @@
+//! The stores that a service can serve: fingerprints of 64 or 128 bits, and similar documents. Each is open for writing, or follows
+//! another process that writes.
+
+mod fingerprint_store;
+mod fingerprint_writer;
+mod id_assigner;
+mod name_lookup;
+mod open;
+mod pair_index;
+mod similar_store;
+mod similar_writer;
+mod store_access;
+mod striped_locks;
+
+use simstore::Result;
+use simstore::progress::ProgressCallback;
+
+pub(crate) use self::open::open_store;
+use crate::messages::{
+    DocumentAnswer, DocumentMessage, JsonId, MatchList, QueryMessage, StoreStats, StoredDocumentMessage,
+};
+use crate::service_error::ServiceResult;
+
+/// Whether an addition looks for near-duplicates first, and how many of them the answer lists.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AdditionOptions {
+    pub(crate) if_new: bool,
+    pub(crate) limit: usize,
+}
+
+/// A store that answers requests from any number of threads.
+pub(crate) trait ServedStore: Send + Sync {
+    /// Adds a document. When this returns, the operating system has the write; see [`ServedStore::sync`].
+    fn add(&self, document: &DocumentMessage, options: AdditionOptions) -> ServiceResult<DocumentAnswer>;
+
+    /// Returns the stored documents near a text, a fingerprint or a stored document. The answer lists at most `limit` matches.
+    fn query(&self, query: &QueryMessage, limit: usize) -> ServiceResult<MatchList>;
+
+    /// Whether a query takes so short that it need not run on a thread of its own.
+    fn is_short(&self, query: &QueryMessage) -> bool;
+
+    /// Returns a stored document.
+    fn document(&self, id: &JsonId) -> ServiceResult<Option<StoredDocumentMessage>>;
+
+    /// Deletes a document. Returns false if it is not stored.
+    fn delete(&self, id: &JsonId) -> ServiceResult<bool>;
+
+    /// Makes all earlier writes durable.
+    fn sync(&self) -> ServiceResult<()>;
+
+    /// Writes all memtables to segments. Returns the number of segments.
+    fn flush(&self) -> ServiceResult<usize>;
+
+    /// Merges all segments into one.
+    fn compact(&self, progress: ProgressCallback) -> ServiceResult<()>;
+
+    /// Reads the newest state of a store that another process writes. Does nothing in a store that is open for writing.
+    fn refresh(&self) -> Result<()>;
+
+    /// Describes the store.
+    fn stats(&self) -> StoreStats;
+}
