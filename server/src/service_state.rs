@@ -8,8 +8,8 @@ use tokio::sync::Semaphore;
 use crate::compaction_job::CompactionJob;
 use crate::config::ServerConfig;
 use crate::metrics::{ServiceMetrics, SharedMetrics};
-use crate::served_store::ServedStore;
 use crate::service_error::{ServiceError, ServiceResult};
+use crate::stores::ServedStore;
 use crate::sync_group::SyncGroup;
 
 /// Number of threads that work on the store at a time, for each core. More than one, because some wait for the disk.
