@@ -8,8 +8,8 @@ use axum::http::StatusCode;
 use simstore::progress::{Progress, ProgressCallback};
 
 use crate::messages::CompactionMessage;
-use crate::served_store::ServedStore;
 use crate::service_error::{ServiceError, ServiceResult};
+use crate::stores::ServedStore;
 
 /// State of the compaction of a store.
 #[derive(Debug, Default)]

@@ -208,3 +208,17 @@ fn a_stop_does_not_wait_for_ever() {
     service.stop();
     assert_eq!(held.read_to_end(), "");
 }
+
+#[test]
+fn answers_of_lists_are_bounded() {
+    let service = start(|config| config.limits.results = 2);
+    let list = (0..10_u64).map(|id| json!({"id": id, "fingerprint": hex(1)})).collect::<Vec<_>>();
+    service.post("/documents?if_new=false&durability=os", &json!(list)).with_status(200);
+    let query = json!({"fingerprint": hex(1), "limit": 2});
+    let answers = service.post("/query", &json!(vec![query.clone(); 100])).with_status(200);
+    assert_eq!((answers.as_array().unwrap().len(), &answers[99]["total"]), (100, &json!(10)));
+    service.post("/query", &json!(vec![query.clone(); 101])).fails(413, "too-many-matches", "200 matches");
+    // A stream is answered part by part.
+    let lines = service.post_lines("/query", &format!("{query}\n").repeat(300));
+    assert!(lines.len() == 300 && lines.iter().all(|line| line["matches"].as_array().unwrap().len() == 2));
+}

@@ -7,9 +7,9 @@ use simstore::{Result, Snapshot};
 use simstore_io::DocumentId;
 use simstore_text::{DocumentComparer, Signature, SimilarDocument};
 
+use super::served_store::{AdditionOptions, ServedStore};
 use super::similar_writer::{SimilarWriter, TextOutcome};
 use super::store_access::StoreAccess;
-use super::{AdditionOptions, ServedStore};
 use crate::messages::{
     AnswerId, DocumentAnswer, DocumentMessage, DocumentOutcome, JsonId, MatchList, MatchMessage,
     QueryMessage, SimilarMatch, StoreStats, StoredDocumentMessage,
@@ -143,8 +143,8 @@ impl ServedStore for SimilarStore {
         Ok(Some(StoredDocumentMessage { id, fingerprints: None, text }))
     }
 
-    fn delete(&self, id: &JsonId) -> ServiceResult<bool> {
-        self.access.writer()?.delete(&id.to_string())
+    fn delete(&self, id: &JsonId) -> ServiceResult<Option<AnswerId>> {
+        Ok(self.access.writer()?.delete(&id.to_string())?.map(AnswerId))
     }
 
     fn sync(&self) -> ServiceResult<()> {

@@ -8,8 +8,8 @@ use simstore_io::DocumentId;
 use simstore_text::Profile;
 
 use super::fingerprint_writer::{AdditionOutcome, FingerprintWriter};
+use super::served_store::{AdditionOptions, ServedStore};
 use super::store_access::StoreAccess;
-use super::{AdditionOptions, ServedStore};
 use crate::messages::{
     AnswerId, DocumentAnswer, DocumentMessage, DocumentOutcome, FingerprintMatch, HexDigits, JsonId,
     MatchList, MatchMessage, QueryMessage, StoreStats, StoredDocumentMessage,
@@ -164,10 +164,10 @@ impl<F: Fingerprint> ServedStore for FingerprintStore<F> {
         }))
     }
 
-    fn delete(&self, id: &JsonId) -> ServiceResult<bool> {
+    fn delete(&self, id: &JsonId) -> ServiceResult<Option<AnswerId>> {
         let writer = self.access.writer()?;
         self.check_keeps_ids()?;
-        writer.delete(&id.to_string())
+        Ok(writer.delete(&id.to_string())?.map(AnswerId))
     }
 
     fn sync(&self) -> ServiceResult<()> {
