@@ -50,7 +50,9 @@ impl<F: Fingerprint> PairIndex<F> {
     /// Adds a pair that was inserted in the store.
     pub(super) fn insert(&self, id: u64, fingerprint: F) {
         let mut pairs = self.lock();
-        pairs.all.iter_mut().for_each(|all| drop(all.insert((id, fingerprint))));
+        if let Some(all) = &mut pairs.all {
+            all.insert((id, fingerprint));
+        }
         if Some(id) > pairs.floor {
             pairs.window.insert((id, fingerprint));
         }
@@ -63,7 +65,9 @@ impl<F: Fingerprint> PairIndex<F> {
     /// Removes a pair that was deleted from the store.
     pub(super) fn remove(&self, id: u64, fingerprint: F) {
         let mut pairs = self.lock();
-        pairs.all.iter_mut().for_each(|all| drop(all.remove(&(id, fingerprint))));
+        if let Some(all) = &mut pairs.all {
+            all.remove(&(id, fingerprint));
+        }
         pairs.window.remove(&(id, fingerprint));
     }
 }
