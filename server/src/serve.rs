@@ -175,7 +175,8 @@ async fn listen(
     state: Arc<ServiceState>,
 ) -> std::io::Result<()> {
     let limits = state.config.limits;
-    let connections = ConnectionLimit::new(limits.connections, state.metrics.connections().clone());
+    let connections =
+        ConnectionLimit::new(limits.connections, limits.idle_time, state.metrics.connections().clone());
     drop(state);
     let mut server =
         axum_server::from_tcp(listener)?.handle(handle).first_request_timeout(limits.header_time);

@@ -81,7 +81,7 @@ impl ServiceState {
     pub(crate) fn record_error(&self, message: &str) {
         let mut last = self.last_error.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if last.as_deref() != Some(message) {
-            tracing::error!(message, "the store reports an error");
+            tracing::error!(error = message, "the store reports an error");
             *last = Some(message.to_owned());
         }
     }

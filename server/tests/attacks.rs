@@ -39,6 +39,24 @@ fn slow_clients_are_cut_off() {
 }
 
 #[test]
+fn clients_that_do_not_read_are_cut_off() {
+    let service = start(|config| config.limits.idle_time = Duration::from_millis(300));
+    let list = (0..2000_u64).map(|id| json!({"id": id, "fingerprint": hex(1)})).collect::<Vec<_>>();
+    service.post("/documents?if_new=false&durability=os", &json!(list)).with_status(200);
+    // An answer of 15 MB, more than the buffers of the connection take.
+    let query = json!(vec![json!({"fingerprint": hex(1), "limit": 2000}); 100]).to_string();
+    let mut connections = Vec::new();
+    for _ in 0..3 {
+        connections.push(RawConnection::begin(&service, "/query", query.len(), &query));
+    }
+    // The connection that asks for the metrics is the only one left.
+    let count = "simstore_connections 1\n";
+    while !service.request("GET", "/metrics").send().unwrap().text().unwrap().contains(count) {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
 fn cut_bodies_store_nothing() {
     let service = start(|_| ());
     let document = json!({"id": 1, "fingerprint": hex(1)}).to_string();

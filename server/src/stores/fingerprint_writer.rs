@@ -42,11 +42,11 @@ impl<F: Fingerprint> HoldsStore<F> for FingerprintWriter<F> {
 
 impl<F: Fingerprint> FingerprintWriter<F> {
     pub(super) fn new(store: Store<F>) -> FingerprintWriter<F> {
-        let ids = IdAssigner::new(&store.snapshot());
+        let snapshot = store.snapshot();
         FingerprintWriter {
             store,
-            ids,
-            pairs: PairIndex::new(),
+            ids: IdAssigner::new(&snapshot),
+            pairs: PairIndex::new(snapshot.highest_id()),
             names: NameLookup::new(),
             locks: StripedLocks::new(),
         }
