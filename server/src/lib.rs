@@ -29,6 +29,7 @@ mod line_stream;
 mod messages;
 mod metrics;
 mod openapi;
+mod page;
 mod request_id;
 mod request_limits;
 mod request_origin;
@@ -39,6 +40,7 @@ mod served_store;
 mod service_error;
 mod service_state;
 mod sync_group;
+mod text_comparison;
 mod tls;
 
 pub use crate::access_log::{LogFormat, start_logging};

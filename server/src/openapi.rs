@@ -5,10 +5,13 @@ use utoipa::openapi::path::Operation;
 use utoipa::openapi::{Content, Ref, ResponseBuilder};
 
 use crate::messages::{
-    AnswerId, CompactionStarted, DeletionAnswer, DocumentAnswer, DocumentMessage, ErrorMessage, FlushAnswer,
-    HealthMessage, MatchList, QueryMessage, ServiceStats, StoredDocumentMessage,
+    AnswerId, BlockDetails, CompactionStarted, CompareMessage, ComparisonAnswer, DeletionAnswer,
+    DocumentAnswer, DocumentMessage, ErrorMessage, FlushAnswer, HealthMessage, MatchList, QueryMessage,
+    SegmentDetails, ServiceStats, StoredDocumentMessage, TableDetails,
 };
-use crate::routes::{compact, document, documents, flush, health, metrics, openapi, query, stats};
+use crate::routes::{
+    compact, compare, document, documents, flush, health, metrics, openapi, query, segments, stats,
+};
 
 /// The description that the routes' attributes define.
 #[derive(OpenApi)]
@@ -19,17 +22,22 @@ use crate::routes::{compact, document, documents, flush, health, metrics, openap
         document::get_document,
         document::delete_document,
         query::query,
+        compare::compare,
         flush::flush,
         compact::compact,
         stats::stats,
+        segments::segments,
+        segments::table,
+        segments::block,
         health::livez,
         health::readyz,
         metrics::metrics,
         openapi::openapi,
     ),
     components(schemas(
-        AnswerId, CompactionStarted, DeletionAnswer, DocumentAnswer, DocumentMessage, ErrorMessage,
-        FlushAnswer, HealthMessage, MatchList, QueryMessage, ServiceStats, StoredDocumentMessage
+        AnswerId, BlockDetails, CompactionStarted, CompareMessage, ComparisonAnswer, DeletionAnswer,
+        DocumentAnswer, DocumentMessage, ErrorMessage, FlushAnswer, HealthMessage, MatchList, QueryMessage,
+        SegmentDetails, ServiceStats, StoredDocumentMessage, TableDetails
     ))
 )]
 struct RouteDescriptions;
@@ -56,7 +64,7 @@ const COMMON_ERRORS: [(&str, &str, AppliesTo); 8] = [
 ];
 
 fn takes_input(path: &str) -> bool {
-    path.starts_with("/documents") || path == "/query"
+    path.starts_with("/documents") || path.starts_with("/segments/") || ["/query", "/compare"].contains(&path)
 }
 
 fn needs_token(path: &str) -> bool {

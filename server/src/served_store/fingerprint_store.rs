@@ -9,10 +9,11 @@ use simstore_text::Profile;
 
 use super::fingerprint_writer::{AdditionOutcome, FingerprintWriter};
 use super::store_access::StoreAccess;
-use super::{AdditionOptions, ServedStore};
+use super::{AdditionOptions, ServedStore, StoreInspection};
 use crate::messages::{
-    AnswerId, DocumentAnswer, DocumentMessage, DocumentOutcome, FingerprintMatch, HexDigits, JsonId,
-    MatchList, MatchMessage, QueryMessage, StoreStats, StoredDocumentMessage,
+    AnswerId, BitComparison, ComparedSide, ComparisonAnswer, DocumentAnswer, DocumentMessage,
+    DocumentOutcome, FingerprintMatch, HexDigits, JsonId, MatchList, MatchMessage, QueryMessage, StoreStats,
+    StoredDocumentMessage,
 };
 use crate::service_error::{ServiceError, ServiceResult};
 
@@ -58,6 +59,20 @@ impl<F: Fingerprint> FingerprintStore<F> {
             pairs.extend(numbered.into_iter().filter(|pair| pair.name.is_none()));
         }
         Ok(pairs.into_iter().map(|pair| (pair.fingerprint, pair.id)).collect())
+    }
+
+    /// Returns the fingerprints of one of two compared documents.
+    fn side(&self, side: &ComparedSide) -> ServiceResult<Vec<F>> {
+        let Some(id) = &side.id else {
+            let fingerprint = self.fingerprint(side.text.as_deref(), side.fingerprint.as_ref())?;
+            return Ok(vec![fingerprint.ok_or_else(ServiceError::empty_text)?]);
+        };
+        self.check_keeps_ids()?;
+        let pairs = self.pairs(id)?;
+        if pairs.is_empty() {
+            return Err(ServiceError::no_document(id));
+        }
+        Ok(pairs.into_iter().map(|(fingerprint, _)| fingerprint).collect())
     }
 
     fn check_keeps_ids(&self) -> ServiceResult<()> {
@@ -152,6 +167,14 @@ impl<F: Fingerprint> ServedStore for FingerprintStore<F> {
         query.fingerprint.is_some()
     }
 
+    fn compare(&self, a: &ComparedSide, b: &ComparedSide) -> ServiceResult<ComparisonAnswer> {
+        let (a, b) = (self.side(a)?, self.side(b)?);
+        let pairs = a.iter().flat_map(|&a| b.iter().map(move |&b| (a.distance(b), a, b)));
+        // Each side has at least one fingerprint.
+        let (distance, a, b) = pairs.min().ok_or_else(ServiceError::empty_text)?;
+        Ok(ComparisonAnswer::Bits(BitComparison { distance, fingerprints: [a.to_hex(), b.to_hex()] }))
+    }
+
     fn document(&self, id: &JsonId) -> ServiceResult<Option<StoredDocumentMessage>> {
         self.check_keeps_ids()?;
         let pairs = self.pairs(id)?;
@@ -184,6 +207,10 @@ impl<F: Fingerprint> ServedStore for FingerprintStore<F> {
 
     fn refresh(&self) -> Result<()> {
         self.access.refresh()
+    }
+
+    fn inspection(&self) -> Box<dyn StoreInspection> {
+        Box::new(self.access.snapshot())
     }
 
     fn stats(&self) -> StoreStats {

@@ -10,14 +10,17 @@ mod pair_index;
 mod similar_store;
 mod similar_writer;
 mod store_access;
+mod store_inspection;
 mod striped_locks;
 
 use simstore::Result;
 use simstore::progress::ProgressCallback;
 
 pub(crate) use self::open::open_store;
+pub(crate) use self::store_inspection::{StoreInspection, TablePlace};
 use crate::messages::{
-    DocumentAnswer, DocumentMessage, JsonId, MatchList, QueryMessage, StoreStats, StoredDocumentMessage,
+    ComparedSide, ComparisonAnswer, DocumentAnswer, DocumentMessage, JsonId, MatchList, QueryMessage,
+    StoreStats, StoredDocumentMessage,
 };
 use crate::service_error::ServiceResult;
 
@@ -39,6 +42,9 @@ pub(crate) trait ServedStore: Send + Sync {
     /// Whether a query takes so short that it need not run on a thread of its own.
     fn is_short(&self, query: &QueryMessage) -> bool;
 
+    /// Compares two documents.
+    fn compare(&self, a: &ComparedSide, b: &ComparedSide) -> ServiceResult<ComparisonAnswer>;
+
     /// Returns a stored document.
     fn document(&self, id: &JsonId) -> ServiceResult<Option<StoredDocumentMessage>>;
 
@@ -56,6 +62,9 @@ pub(crate) trait ServedStore: Send + Sync {
 
     /// Reads the newest state of a store that another process writes. Does nothing in a store that is open for writing.
     fn refresh(&self) -> Result<()>;
+
+    /// Returns the newest state of the store, for looking at its segments.
+    fn inspection(&self) -> Box<dyn StoreInspection>;
 
     /// Describes the store.
     fn stats(&self) -> StoreStats;

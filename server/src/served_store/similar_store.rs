@@ -1,5 +1,6 @@
 //! A served store of similar documents.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use simstore::progress::ProgressCallback;
@@ -9,12 +10,13 @@ use simstore_text::{DocumentComparer, Signature, SimilarDocument};
 
 use super::similar_writer::{SimilarWriter, TextOutcome};
 use super::store_access::StoreAccess;
-use super::{AdditionOptions, ServedStore};
+use super::{AdditionOptions, ServedStore, StoreInspection};
 use crate::messages::{
-    AnswerId, DocumentAnswer, DocumentMessage, DocumentOutcome, JsonId, MatchList, MatchMessage,
-    QueryMessage, SimilarMatch, StoreStats, StoredDocumentMessage,
+    AnswerId, ComparedSide, ComparisonAnswer, DocumentAnswer, DocumentMessage, DocumentOutcome, JsonId,
+    MatchList, MatchMessage, QueryMessage, SimilarMatch, StoreStats, StoredDocumentMessage,
 };
 use crate::service_error::{ServiceError, ServiceResult};
+use crate::text_comparison::compare_texts;
 
 /// A store of similar documents, with or without texts.
 pub(super) struct SimilarStore {
@@ -39,6 +41,20 @@ impl SimilarStore {
         let Ok(DocumentId::Number(number)) = DocumentId::from_text(&text) else { return Ok(None) };
         let is_stored = self.comparer.settings().signature(snapshot, number)?.is_some();
         Ok((is_stored && snapshot.name(number)?.is_none()).then_some(number))
+    }
+
+    /// Returns the text of one of two compared documents.
+    fn side_text<'a>(&self, snapshot: &Snapshot<u64>, side: &'a ComparedSide) -> ServiceResult<Cow<'a, str>> {
+        let Some(id) = &side.id else {
+            return side.text.as_deref().map(Cow::Borrowed).ok_or_else(refuse_fingerprint);
+        };
+        let missing = || ServiceError::no_document(id);
+        let number = self.number(snapshot, id)?.ok_or_else(missing)?;
+        if !self.comparer.settings().has_texts() {
+            let message = "this store keeps no texts, so a stored document cannot be compared word by word";
+            return Err(ServiceError::unusable("no-texts", message));
+        }
+        Ok(Cow::Owned(self.comparer.text(snapshot, number)?.ok_or_else(missing)?))
     }
 
     fn min_similarity(&self, query: &QueryMessage) -> ServiceResult<f64> {
@@ -134,6 +150,12 @@ impl ServedStore for SimilarStore {
         false
     }
 
+    fn compare(&self, a: &ComparedSide, b: &ComparedSide) -> ServiceResult<ComparisonAnswer> {
+        let snapshot = self.access.snapshot();
+        let (a, b) = (self.side_text(&snapshot, a)?, self.side_text(&snapshot, b)?);
+        Ok(ComparisonAnswer::Texts(compare_texts(self.comparer.profile(), &a, &b)))
+    }
+
     fn document(&self, id: &JsonId) -> ServiceResult<Option<StoredDocumentMessage>> {
         let snapshot = self.access.snapshot();
         let Some(number) = self.number(&snapshot, id)? else { return Ok(None) };
@@ -161,6 +183,10 @@ impl ServedStore for SimilarStore {
 
     fn refresh(&self) -> Result<()> {
         self.access.refresh()
+    }
+
+    fn inspection(&self) -> Box<dyn StoreInspection> {
+        Box::new(self.access.snapshot())
     }
 
     fn stats(&self) -> StoreStats {
