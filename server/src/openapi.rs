@@ -7,10 +7,10 @@ use utoipa::openapi::{Content, Ref, ResponseBuilder};
 use crate::messages::{
     AnswerId, BlockDetails, CompactionStarted, CompareMessage, ComparisonAnswer, DeletionAnswer,
     DocumentAnswer, DocumentMessage, ErrorMessage, FlushAnswer, HealthMessage, MatchList, QueryMessage,
-    SegmentDetails, ServiceStats, StoredDocumentMessage, TableDetails,
+    SegmentDetails, ServiceStats, StoredDocumentMessage, TableDetails, TraceAnswer,
 };
 use crate::routes::{
-    compact, compare, document, documents, flush, health, metrics, openapi, query, segments, stats,
+    compact, compare, document, documents, flush, health, metrics, openapi, query, segments, stats, trace,
 };
 
 /// The description that the routes' attributes define.
@@ -23,6 +23,7 @@ use crate::routes::{
         document::delete_document,
         query::query,
         compare::compare,
+        trace::trace,
         flush::flush,
         compact::compact,
         stats::stats,
@@ -37,7 +38,7 @@ use crate::routes::{
     components(schemas(
         AnswerId, BlockDetails, CompactionStarted, CompareMessage, ComparisonAnswer, DeletionAnswer,
         DocumentAnswer, DocumentMessage, ErrorMessage, FlushAnswer, HealthMessage, MatchList, QueryMessage,
-        SegmentDetails, ServiceStats, StoredDocumentMessage, TableDetails
+        SegmentDetails, ServiceStats, StoredDocumentMessage, TableDetails, TraceAnswer
     ))
 )]
 struct RouteDescriptions;
@@ -64,7 +65,9 @@ const COMMON_ERRORS: [(&str, &str, AppliesTo); 8] = [
 ];
 
 fn takes_input(path: &str) -> bool {
-    path.starts_with("/documents") || path.starts_with("/segments/") || ["/query", "/compare"].contains(&path)
+    path.starts_with("/documents")
+        || path.starts_with("/segments/")
+        || ["/query", "/compare", "/trace"].contains(&path)
 }
 
 fn needs_token(path: &str) -> bool {

@@ -15,7 +15,7 @@ use crate::page::{page, page_file};
 use crate::request_limits::limit_requests;
 use crate::request_origin::{check_origin, cors_layer};
 use crate::routes::{
-    compact, compare, document, documents, flush, health, metrics, openapi, query, segments, stats,
+    compact, compare, document, documents, flush, health, metrics, openapi, query, segments, stats, trace,
 };
 use crate::service_error::ServiceError;
 use crate::service_state::ServiceState;
@@ -30,6 +30,7 @@ pub(crate) fn router(state: &Arc<ServiceState>) -> Router {
         .route("/flush", post(flush::flush))
         .route("/compact", post(compact::compact))
         .route("/stats", get(stats::stats))
+        .route("/trace", post(trace::trace))
         .route("/segments", get(segments::segments))
         .route("/segments/{segment}/tables/{table}", get(segments::table))
         .route("/segments/{segment}/tables/{table}/blocks/{block}", get(segments::block))

@@ -94,3 +94,42 @@ fn differing_bits_are_those_of_the_histogram() {
     }
     assert_eq!(table["histogram"], json!(histogram));
 }
+
+#[test]
+fn a_trace_counts_each_table() {
+    let service = TestService::fingerprints();
+    let mut random = Random(11);
+    let documents: Vec<Value> = (0..3000).map(|_| json!({"fingerprint": hex(random.next())})).collect();
+    service.post("/documents?if_new=false&durability=os", &json!(documents)).with_status(200);
+    service.post("/flush", &json!({})).with_status(200);
+    let number = service.get("/segments").with_status(200)[0]["number"].clone();
+    let fingerprint = documents[7]["fingerprint"].as_str().unwrap();
+    let near = hex(u64::from_str_radix(fingerprint, 16).unwrap() ^ 0b1001);
+    let trace = service.post("/trace", &json!({"fingerprint": near})).with_status(200);
+    assert_eq!((&trace["fingerprints"], &trace["segments"][0]["number"]), (&json!(1), &number));
+    let tables = trace["segments"][0]["tables"].as_array().unwrap();
+    let sum = |member: &str| tables.iter().map(|table| table[member].as_u64().unwrap()).sum::<u64>();
+    assert!(sum("found") >= 1 && sum("compared") >= sum("found") && sum("blocks") >= 1, "{trace}");
+    assert!(sum("probes") >= tables.len() as u64 && sum("probes") >= sum("filtered") + sum("empty"));
+    // Within 1 bit, the document is not found.
+    let strict = service.post("/trace", &json!({"fingerprint": near, "distance": 1})).with_status(200);
+    let found = strict["segments"][0]["tables"].as_array().unwrap();
+    assert!(found.iter().all(|table| table["found"] == 0), "{strict}");
+    service.post("/trace", &json!({"fingerprint": near, "distance": 4})).fails(422, "distance", "more than the 3");
+    service.post("/trace", &json!({"id": 99_999})).fails(404, "no-document", "`99999`");
+
+    let similar = TestService::similar();
+    let text: String = (0..100).map(|i| format!("word{i} ")).collect();
+    similar.post("/documents", &json!({"id": 7, "text": text})).with_status(201);
+    similar.post("/flush", &json!({})).with_status(200);
+    for query in [json!({"text": text}), json!({"id": 7})] {
+        let trace = similar.post("/trace", &query).with_status(200);
+        let bands = trace["fingerprints"].as_u64().unwrap();
+        let tables: Vec<&Value> = trace["segments"].as_array().unwrap().iter().flat_map(|s| s["tables"].as_array().unwrap()).collect();
+        // Each band finds at least itself.
+        let found: u64 = tables.iter().map(|table| table["found"].as_u64().unwrap()).sum();
+        assert!(bands > 1 && found >= bands, "{trace}");
+    }
+    similar.post("/trace", &json!({"fingerprint": hex(7)})).fails(422, "wrong-kind", "send a `text`");
+    similar.post("/trace", &json!({"id": 8})).fails(404, "no-document", "`8`");
+}

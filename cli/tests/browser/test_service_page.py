@@ -95,7 +95,7 @@ def text(browser, selector):
 
 
 def open_page(browser, service, view=""):
-    # Another address, so that an earlier page of the same service is left.
+    # An address with another hash alone would not load the page again.
     browser.get("about:blank")
     browser.get(f"{service.address}/{view}")
     wait(browser, lambda: text(browser, "#version"))
@@ -354,6 +354,22 @@ def test_segments_tables_and_blocks(browser, simstore, serve, screenshot):
     wait(browser, lambda: "There is no segment 999" in text(browser, "#segment"))
 
 
+def test_where_the_last_query_looked(browser, serve, screenshot):
+    service = serve([(f"page-{at}", words(40, 50 * at)) for at in range(500)], "--distance", "3")
+    service.request("/flush", {})
+    open_page(browser, service)
+    fingerprint = service.request("/documents/page-7")["fingerprints"][0]
+    ask(browser, fingerprint)
+    element(browser, "#result > p > a").click()
+    rows = wait(browser, lambda: texts(browser, "#trace tbody tr"))
+    trace = service.request("/trace", {"fingerprint": fingerprint})
+    tables = [table for segment in trace["segments"] for table in segment["tables"]]
+    assert [int(row.split()[-1]) for row in rows] == [table["found"] for table in tables]
+    assert [int(row.split()[4]) for row in rows] == [table["probes"] for table in tables]
+    assert text(browser, "#trace h2") == f"Where the last query looked: {fingerprint}"
+    screenshot("service-trace")
+
+
 def test_codes_of_all_differences(browser, simstore, serve, screenshot):
     # Near fingerprints have codes with few differing bits.
     service = serve([(f"page-{at}", changed(words(300), at % 10) + f" end{at}") for at in range(500)], "--codec", "all-differences")
@@ -464,7 +480,7 @@ def test_a_phone_shows_all_views_without_scrolling_sideways(browser, serve, scre
     wait(browser, lambda: texts(browser, ".comparison"))
     assert not is_wider_than_window(browser)
     screenshot("service-phone-query")
-    segment = service.request("/segments")[0]["number"]
+    segment = service.request("/segments")[-1]["number"]
     open_page(browser, service, f"#store/{segment}/0/0")
     wait(browser, lambda: texts(browser, "#block tbody tr"))
     assert not is_wider_than_window(browser)

@@ -8,6 +8,7 @@ mod match_message;
 mod query_message;
 mod segment_details;
 mod stats_message;
+mod trace_message;
 
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
@@ -27,6 +28,7 @@ pub(crate) use self::match_message::{FingerprintMatch, MatchList, MatchMessage, 
 pub(crate) use self::query_message::QueryMessage;
 pub(crate) use self::segment_details::{BlockDetails, SegmentDetails, TableDetails};
 pub(crate) use self::stats_message::{CompactionMessage, SegmentMessage, ServiceStats, StoreStats};
+pub(crate) use self::trace_message::{SegmentTrace, TableTrace, TraceAnswer};
 
 /// Body of an answer that reports an error.
 #[derive(Clone, Debug, Serialize, ToSchema)]

@@ -31,7 +31,7 @@ export function blockView(segment, details, block) {
   const list = element("div", "wide codes");
   const showRows = (most) => {
     const rows = block.values.slice(0, most).map((value, at) => valueRow(details, block, value, at));
-    const parts = [table("Fingerprints in the order of the table", ["", "code", "bits: equal to the one before, first differing bit, rest", "original"], rows)];
+    const parts = [table("Fingerprints in the order of the table", ["", "code", "bits: equal bits are faint, differing ones marked", "original"], rows)];
     const rest = block.values.length - most;
     if (rest > 0) {
       const all = element("button", "", `Show ${count(rest)} more`);
@@ -45,8 +45,10 @@ export function blockView(segment, details, block) {
 }
 
 function valueRow(details, block, value, at) {
-  const before = at === 0 ? undefined : block.values[at - 1].permuted;
-  return [String(at), codeText(details, value, at), bitRow(value.permuted, before), element("code", "", value.original)];
+  // A code of all-differences may refer to a fingerprint some places before.
+  const reference = block.values[at - 1 - (value.coded?.back ?? 0)];
+  const marksAll = value.coded !== null && value.coded.differing !== null;
+  return [String(at), codeText(details, value, at), bitRow(value.permuted, reference?.permuted, marksAll), element("code", "", value.original)];
 }
 
 /** Says how a fingerprint is coded. */
@@ -63,17 +65,25 @@ function codeText(details, { coded, differing_bit: bit }, at) {
   return `differs from bit ${bit} on`;
 }
 
-/** Shows the bits of a fingerprint in three parts: equal to the one before, the first that differs, and the rest. */
-function bitRow(hex, before) {
-  const bits = bitsOf(hex).join("");
+/**
+ * Shows the bits of a fingerprint. The first bit that differs from the reference is marked, the equal bits before it are faint. With
+ * `marksAll`, all differing bits are marked, and the other bits are faint.
+ */
+function bitRow(hex, reference, marksAll) {
+  const bits = bitsOf(hex);
   const made = element("code", "bit-row");
-  if (before === undefined) {
-    made.append(bits);
-    return made;
+  const other = reference === undefined ? undefined : bitsOf(reference);
+  const first = other === undefined ? 0 : bits.findIndex((bit, at) => bit !== other[at]);
+  const kindOf = (at) => {
+    if (other === undefined) return "";
+    if (at === first || (marksAll && bits[at] !== other[at])) return "b";
+    return at < first || marksAll ? "equal" : "";
+  };
+  for (let at = 0; at < bits.length;) {
+    const [from, kind] = [at, kindOf(at)];
+    while (at < bits.length && kindOf(at) === kind) at += 1;
+    const part = bits.slice(from, at).join("");
+    made.append(kind === "b" ? element("b", "", part) : element("span", kind, part));
   }
-  const other = bitsOf(before).join("");
-  let first = 0;
-  while (first < bits.length && bits[first] === other[first]) first += 1;
-  made.append(element("span", "equal", bits.slice(0, first)), element("b", "", bits.slice(first, first + 1)), bits.slice(first + 1));
   return made;
 }

@@ -1,15 +1,16 @@
 // The histogram of a table's codes.
 
-import { count, element, shape, table } from "./elements.js";
+import { byId, count, element, shape, table } from "./elements.js";
 
-const chart = { width: 900, height: 130, side: 8, top: 18, foot: 34 };
+const chart = { height: 130, side: 8, top: 18, foot: 34 };
 
 /** Draws how many fingerprints have their code at each bit. */
 export function codeHistogram(details) {
   const bits = details.permutation.length;
   // The codec all-differences has several kinds of codes for a bit. The other codecs have one.
-  const columns = details.symbols.length > 0 ? symbolColumns(details.symbols, bits) : details.histogram.map((number) => [number]);
-  const kinds = details.symbols.length > 0 ? symbolKinds(details.symbols) : ["fingerprints"];
+  const hasKinds = details.codec === "all-differences";
+  const columns = hasKinds ? symbolColumns(details.symbols, bits) : details.histogram.map((number) => [number]);
+  const kinds = hasKinds ? symbolKinds(details.symbols) : ["fingerprints"];
   const totals = columns.map((parts) => parts.reduce((sum, number) => sum + number, 0));
   const all = totals.reduce((sum, number) => sum + number, 0);
   if (all === 0) return element("p", "faint", "The table has no two fingerprints to compare.");
@@ -44,10 +45,13 @@ function legend(kinds) {
 }
 
 function draw(columns, totals, kinds, title) {
-  const step = (chart.width - 2 * chart.side) / columns.length;
+  // A unit is a pixel, so that texts are as large on a phone.
+  const width = byId("content").clientWidth || 900;
+  const step = (width - 2 * chart.side) / columns.length;
+  const every = [1, 2, 4, 8, 16].find((ticks) => ticks * step >= 28) ?? 32;
   const base = chart.top + chart.height;
   const most = Math.max(...totals);
-  const svg = shape("svg", { viewBox: `0 0 ${chart.width} ${base + chart.foot}`, role: "img", "aria-label": title });
+  const svg = shape("svg", { viewBox: `0 0 ${width} ${base + chart.foot}`, role: "img", "aria-label": title });
   svg.append(shape("text", { x: chart.side, y: 12 }, `at most ${count(most)} in a bar`));
   columns.forEach((parts, bit) => {
     let top = base;
@@ -59,8 +63,8 @@ function draw(columns, totals, kinds, title) {
       rect.append(shape("title", {}, `bit ${bit}, ${kinds[kind]}: ${count(number)}`));
       svg.append(rect);
     });
-    if (bit % (columns.length / 16) === 0) svg.append(shape("text", { x: chart.side + (bit + 0.5) * step, y: base + 15, "text-anchor": "middle" }, String(bit)));
+    if (bit % every === 0) svg.append(shape("text", { x: chart.side + (bit + 0.5) * step, y: base + 15, "text-anchor": "middle" }, String(bit)));
   });
-  svg.append(shape("line", { x1: chart.side, x2: chart.width - chart.side, y1: base, y2: base, class: "axis" }));
+  svg.append(shape("line", { x1: chart.side, x2: width - chart.side, y1: base, y2: base, class: "axis" }));
   return svg;
 }

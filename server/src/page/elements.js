@@ -58,9 +58,9 @@ export function table(caption, heads, rows) {
 
 /** Makes a bar of a share from 0 to 1, to compare the rows of a table. */
 export function bar(share) {
-  const fill = shape("rect", { width: 100 * Math.min(Math.max(share, 0), 1), height: 10, class: "bar-above" });
-  const svg = shape("svg", { viewBox: "0 0 100 10", class: "bar", preserveAspectRatio: "none", "aria-hidden": "true" });
-  svg.append(shape("rect", { width: 100, height: 10, class: "bar-ground" }), fill);
+  const fill = shape("rect", { y: 2, width: 100 * Math.min(Math.max(share, 0), 1), height: 10, class: "bar-above" });
+  const svg = shape("svg", { viewBox: "0 0 100 14", class: "bar", preserveAspectRatio: "none", "aria-hidden": "true" });
+  svg.append(shape("rect", { y: 2, width: 100, height: 10, class: "bar-ground" }), fill);
   return svg;
 }
 
@@ -89,4 +89,4 @@ export function timeText(seconds) {
 }
 
 /** Formats a time in seconds since an event. */
-export const agoText = (seconds) => (seconds === null ? "unknown" : `${timeText(seconds)} ago`);
+export const agoText = (seconds) => (seconds === null ? "unknown" : seconds < 1 ? "just now" : `${timeText(seconds)} ago`);

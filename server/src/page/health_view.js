@@ -49,7 +49,7 @@ function showState(stats, metrics) {
     : isBehind ? "Writers wait: full memtables are being written to segments." : "The service answers, and the store reports no error.";
   const merge = compaction.is_running ? `running${compaction.progress === null ? "" : `, ${Math.round(100 * compaction.progress)}% done`}` : "none is running";
   describe(byId("health-tiles"), [
-    ["up since", timeText(stats.uptime_seconds)],
+    ["running for", timeText(stats.uptime_seconds)],
     ["log", `${bytesText(stats.log_bytes)} in ${stats.logs === 1 ? "1 file" : `${count(stats.logs)} files`}`],
     ["memtables", bytesText(stats.memtable_bytes)],
     ["full memtables, being written", count(stats.frozen_memtables)],

@@ -22,9 +22,10 @@ macro_rules! page_files {
     ($($name:literal),+ $(,)?) => { [$(($name, include_str!($name))),+] };
 }
 
-const FILES: [PageFile; 13] = page_files![
+const FILES: [PageFile; 14] = page_files![
     "block_view.js", "code_histogram.js", "comparison.js", "elements.js", "health_view.js", "icon.svg",
-    "main.js", "page.css", "query_view.js", "service.js", "store_view.js", "threshold.js", "verdicts.js",
+    "main.js", "page.css", "query_view.js", "service.js", "store_view.js", "threshold.js", "trace_view.js",
+    "verdicts.js",
 ];
 
 /// Serves the page.

@@ -1,7 +1,7 @@
 // The view of queries: what is near a text, a fingerprint or a stored document, and the way from one document to the next.
 
 import { byId, count, countOf, element, link, button } from "./elements.js";
-import { get, getDocument, post, showFailure } from "./service.js";
+import { getDocument, post, showFailure } from "./service.js";
 import { comparison } from "./comparison.js";
 import { drawThreshold, isWithin, scoreText, startThreshold } from "./threshold.js";
 import { startVerdicts, verdictButtons } from "./verdicts.js";
@@ -21,6 +21,7 @@ let trail = [];
 const pasted = [];
 let listed = matchesPerPage;
 let running;
+let answered;
 
 const kinds = {
   text: { name: "a text", label: "The text" },
@@ -29,6 +30,8 @@ const kinds = {
 };
 
 const shownStep = () => trail[trail.length - 1];
+/** Returns the last query that was answered; undefined if there was none. */
+export const lastQuery = () => answered;
 const hashOf = (id) => `#query/id/${encodeURIComponent(id)}`;
 const chosenKind = () => byId("query-form").elements.kind.value;
 
@@ -132,6 +135,7 @@ async function runStep() {
     }
   }
   listed = matchesPerPage;
+  answered = step;
   await showResult(step);
 }
 
@@ -155,7 +159,7 @@ async function showResult(step) {
   if (side.id !== undefined && stats.keeps_texts) showOwnText(side.id).catch(showFailure);
   const listedCount = answer.matches.length;
   byId("result-text").textContent = answer.truncated
-    ? `${countOf(answer.total, "match")} — the page has the nearest ${count(listedCount)}.`.replace("matchs", "matches")
+    ? `${count(answer.total)} matches. The page has the nearest ${count(listedCount)}.`
     : answer.total === 0
       ? `Nothing is near: no ${side.id === undefined ? "" : "other "}document of the store is within ${stats.distance === null ? `similarity ${stats.similarity}` : `distance ${stats.distance}`}.`
       : "";

@@ -4,6 +4,8 @@ import { agoText, bar, byId, bytesText, count, describe, element, link, table } 
 import { get } from "./service.js";
 import { blockView } from "./block_view.js";
 import { codeHistogram } from "./code_histogram.js";
+import { lastQuery } from "./query_view.js";
+import { traceView } from "./trace_view.js";
 
 /** Shows the store, and the segment, table and block of the address, if it names them. */
 export async function showStore([segment, tableNumber, block]) {
@@ -13,6 +15,8 @@ export async function showStore([segment, tableNumber, block]) {
   const found = segments.find(({ number }) => String(number) === segment);
   const parts = ["segment", "table", "block"].map(byId);
   parts.forEach((part) => part.replaceChildren());
+  const query = segment === undefined && segments.length > 0 ? lastQuery() : undefined;
+  byId("trace").replaceChildren(...(query ? [await traceView(query)] : []));
   if (segment === undefined) return;
   if (!found) {
     parts[0].append(element("p", "warning", `There is no segment ${segment}: it was merged into another one. Choose a segment above.`));
@@ -43,10 +47,10 @@ function show(part) {
 }
 
 function describeStore(stats) {
-  const each = stats.documents === 0 ? "" : ` (${((8 * stats.bytes) / Math.max(1, stats.documents)).toFixed(1)} bits each)`;
   describe(byId("store-counts"), [
     ["documents", count(stats.documents)],
-    ["size of the segments", `${bytesText(stats.bytes)}${each}`],
+    ["size of the segments", bytesText(stats.bytes)],
+    ["bytes for each document", stats.documents === 0 ? "—" : (stats.bytes / stats.documents).toFixed(1)],
     ["memory besides mapped files", bytesText(stats.memory)],
     ["pairs in memory, not in segments", count(stats.memtable_entries)],
   ]);
@@ -90,6 +94,8 @@ function boundBar({ bits_per_fingerprint: bits, floor_bits_per_fingerprint: boun
   const line = made.firstElementChild.cloneNode();
   line.setAttribute("x", (100 * bound) / most - 0.75);
   line.setAttribute("width", 1.5);
+  line.setAttribute("y", 0);
+  line.setAttribute("height", 14);
   line.setAttribute("class", "bar-bound");
   made.append(line);
   return made;

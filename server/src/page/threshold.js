@@ -2,7 +2,7 @@
 
 import { byId, count, countOf, element, shape, table } from "./elements.js";
 
-const chart = { width: 900, height: 90, side: 8, top: 16, foot: 20 };
+const chart = { height: 90, side: 8, top: 16, foot: 20 };
 
 let byDistance;
 /** The values of the slider, from the loosest to the strictest: distances in bits, or similarities in hundredths. */
@@ -55,24 +55,28 @@ export function drawThreshold(matches) {
 }
 
 function drawCounts(counts, threshold) {
-  const step = (chart.width - 2 * chart.side) / values.length;
+  // A unit is a pixel, so that texts are as large on a phone.
+  const chartWidth = byId("threshold-chart").clientWidth || 900;
+  const step = (chartWidth - 2 * chart.side) / values.length;
+  // Labels have 40 pixels each.
+  const every = [1, 2, 5, 10, 20, 50].find((ticks) => ticks * step >= 40) ?? 50;
   const base = chart.top + chart.height;
   const most = Math.max(1, ...counts.values());
   const name = byDistance ? "Matches by distance" : "Matches by similarity";
-  const svg = shape("svg", { viewBox: `0 0 ${chart.width} ${base + chart.foot}`, role: "img", "aria-label": name });
+  const svg = shape("svg", { viewBox: `0 0 ${chartWidth} ${base + chart.foot}`, role: "img", "aria-label": name });
   values.forEach((value, at) => {
     const number = counts.get(value);
     const height = (chart.height * number) / most;
     const x = chart.side + at * step;
-    const rect = shape("rect", { x: x + 0.5, width: Math.max(step - 1, 0.5), y: base - height, height, class: isNear(value, threshold) ? "bar-above" : "bar-below" });
+    const width = Math.min(Math.max(step - 1, 0.5), 60);
+    const rect = shape("rect", { x: x + (step - width) / 2, width, y: base - height, height, class: isNear(value, threshold) ? "bar-above" : "bar-below" });
     rect.append(shape("title", {}, `${nameOf(value)}: ${count(number)}`));
     svg.append(rect);
     if (number > 0 && step > 14) svg.append(shape("text", { x: x + step / 2, y: base - height - 3, "text-anchor": "middle" }, count(number)));
-    const every = Math.ceil(values.length / 20);
-    if (at % every === 0) svg.append(shape("text", { x: x + step / 2, y: base + 15, "text-anchor": "middle" }, byDistance ? String(value) : (value / 100).toFixed(2)));
+    if ((byDistance ? at : value) % every === 0) svg.append(shape("text", { x: x + step / 2, y: base + 15, "text-anchor": "middle" }, byDistance ? String(value) : (value / 100).toFixed(2)));
     if (value === threshold) svg.append(shape("line", { x1: x, x2: x, y1: chart.top - 10, y2: base, class: "threshold" }));
   });
-  svg.append(shape("line", { x1: chart.side, x2: chart.width - chart.side, y1: base, y2: base, class: "axis" }));
+  svg.append(shape("line", { x1: chart.side, x2: chartWidth - chart.side, y1: base, y2: base, class: "axis" }));
   const caption = byDistance ? "Matches by distance in bits, the farthest on the left." : "Matches by similarity.";
   return element("div", "", svg, element("figcaption", "", `${caption} Matches on the right of the line are listed.`));
 }

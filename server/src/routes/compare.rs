@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 
 use crate::body_reader::{BodyKind, read_body};
-use crate::json_items::parse_item;
+use crate::json_items::{RequestItem, parse_item};
 use crate::messages::{CompareMessage, ComparisonAnswer, ErrorMessage, json_response};
 use crate::service_error::{ServiceError, ServiceResult};
 use crate::service_state::ServiceState;
@@ -36,14 +36,22 @@ pub(crate) async fn compare(
     State(state): State<Arc<ServiceState>>,
     request: Request,
 ) -> ServiceResult<Response> {
+    let message: CompareMessage = read_object(&state, request).await?;
+    let answer = state.on_engine_thread(move |store| store.compare(&message.a, &message.b)).await?;
+    Ok(json_response(StatusCode::OK, &answer))
+}
+
+/// Reads the body of a request that takes one object alone.
+pub(super) async fn read_object<T: RequestItem>(
+    state: &Arc<ServiceState>,
+    request: Request,
+) -> ServiceResult<T> {
     state.opened()?;
     let (parts, body) = request.into_parts();
     if BodyKind::from_headers(&parts.headers)? == BodyKind::Lines {
-        let message = "the header `Content-Type` must be application/json: one comparison a request";
+        let message = "the header `Content-Type` must be application/json: this path takes one object";
         return Err(ServiceError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", message));
     }
-    let (body, _memory) = read_body(&state, &parts.headers, body).await?;
-    let message: CompareMessage = parse_item(&body, &state.config.limits)?;
-    let answer = state.on_engine_thread(move |store| store.compare(&message.a, &message.b)).await?;
-    Ok(json_response(StatusCode::OK, &answer))
+    let (body, _memory) = read_body(state, &parts.headers, body).await?;
+    parse_item(&body, &state.config.limits)
 }

@@ -12,3 +12,4 @@ mod parameters;
 pub(crate) mod query;
 pub(crate) mod segments;
 pub(crate) mod stats;
+pub(crate) mod trace;

@@ -7,6 +7,7 @@ mod id_assigner;
 mod name_lookup;
 mod open;
 mod pair_index;
+mod query_trace;
 mod similar_store;
 mod similar_writer;
 mod store_access;
@@ -20,7 +21,7 @@ pub(crate) use self::open::open_store;
 pub(crate) use self::store_inspection::{StoreInspection, TablePlace};
 use crate::messages::{
     ComparedSide, ComparisonAnswer, DocumentAnswer, DocumentMessage, JsonId, MatchList, QueryMessage,
-    StoreStats, StoredDocumentMessage,
+    StoreStats, StoredDocumentMessage, TraceAnswer,
 };
 use crate::service_error::ServiceResult;
 
@@ -44,6 +45,9 @@ pub(crate) trait ServedStore: Send + Sync {
 
     /// Compares two documents.
     fn compare(&self, a: &ComparedSide, b: &ComparedSide) -> ServiceResult<ComparisonAnswer>;
+
+    /// Counts where a query looks in the segments.
+    fn trace(&self, query: &QueryMessage) -> ServiceResult<TraceAnswer>;
 
     /// Returns a stored document.
     fn document(&self, id: &JsonId) -> ServiceResult<Option<StoredDocumentMessage>>;

@@ -8,12 +8,13 @@ use simstore::{Result, Snapshot};
 use simstore_io::DocumentId;
 use simstore_text::{DocumentComparer, Signature, SimilarDocument};
 
+use super::query_trace::trace_queries;
 use super::similar_writer::{SimilarWriter, TextOutcome};
 use super::store_access::StoreAccess;
 use super::{AdditionOptions, ServedStore, StoreInspection};
 use crate::messages::{
     AnswerId, ComparedSide, ComparisonAnswer, DocumentAnswer, DocumentMessage, DocumentOutcome, JsonId,
-    MatchList, MatchMessage, QueryMessage, SimilarMatch, StoreStats, StoredDocumentMessage,
+    MatchList, MatchMessage, QueryMessage, SimilarMatch, StoreStats, StoredDocumentMessage, TraceAnswer,
 };
 use crate::service_error::{ServiceError, ServiceResult};
 use crate::text_comparison::compare_texts;
@@ -78,6 +79,15 @@ fn refuse_fingerprint() -> ServiceError {
     ServiceError::unusable("wrong-kind", message)
 }
 
+/// Refuses queries that only stores of fingerprints answer.
+fn check_kind(query: &QueryMessage) -> ServiceResult<()> {
+    if query.distance.is_some() {
+        let message = "this store compares texts: give a `similarity` instead of a `distance`";
+        return Err(ServiceError::unusable("wrong-kind", message));
+    }
+    if query.fingerprint.is_some() { Err(refuse_fingerprint()) } else { Ok(()) }
+}
+
 /// Returns the list of matches for an answer, the most similar first, then by id.
 fn match_list(similar: Vec<SimilarDocument>, limit: usize) -> MatchList {
     let total = similar.len();
@@ -111,13 +121,7 @@ impl ServedStore for SimilarStore {
     }
 
     fn query(&self, query: &QueryMessage, limit: usize) -> ServiceResult<MatchList> {
-        if query.distance.is_some() {
-            let message = "this store compares texts: give a `similarity` instead of a `distance`";
-            return Err(ServiceError::unusable("wrong-kind", message));
-        }
-        if query.fingerprint.is_some() {
-            return Err(refuse_fingerprint());
-        }
+        check_kind(query)?;
         let min_similarity = self.min_similarity(query)?;
         let (snapshot, settings) = (self.access.snapshot(), self.comparer.settings());
         let Some(id) = &query.id else {
@@ -154,6 +158,24 @@ impl ServedStore for SimilarStore {
         let snapshot = self.access.snapshot();
         let (a, b) = (self.side_text(&snapshot, a)?, self.side_text(&snapshot, b)?);
         Ok(ComparisonAnswer::Texts(compare_texts(self.comparer.profile(), &a, &b)))
+    }
+
+    fn trace(&self, query: &QueryMessage) -> ServiceResult<TraceAnswer> {
+        check_kind(query)?;
+        let (snapshot, settings) = (self.access.snapshot(), self.comparer.settings());
+        let signature = match &query.id {
+            None => {
+                let features = self.comparer.profile().feature_set(query.text.as_deref().unwrap_or_default());
+                Signature::new(&features).ok_or_else(ServiceError::empty_text)?
+            }
+            Some(id) => {
+                let number = self.number(&snapshot, id)?;
+                let signature = number.map(|number| settings.signature(&snapshot, number)).transpose()?;
+                signature.flatten().ok_or_else(|| ServiceError::no_document(id))?
+            }
+        };
+        let bands = signature.bands.get(..settings.bands()).unwrap_or(&signature.bands);
+        Ok(trace_queries(&snapshot, bands, settings.band_distance())?)
     }
 
     fn document(&self, id: &JsonId) -> ServiceResult<Option<StoredDocumentMessage>> {
