@@ -328,6 +328,8 @@ def test_segments_tables_and_blocks(browser, simstore, serve, screenshot):
     first = segments[0]["tables"][0]
     assert f"{first['bits_per_fingerprint']:.2f}" in tables[0] and f"{first['floor_bits_per_fingerprint']:.2f}" in tables[0]
     screenshot("service-segments")
+    prefer_dark(browser)
+    screenshot("service-segments-dark")
     element(browser, "#segment tbody a").click()
     wait(browser, lambda: texts(browser, "#table figure"))
     details = service.request(f"/segments/{segments[0]['number']}/tables/0")

@@ -71,6 +71,7 @@ export function startQueries(storeStats) {
 function showKind() {
   byId("query-label").textContent = kinds[chosenKind()].label;
   byId("query-input").rows = chosenKind() === "text" ? 6 : 1;
+  byId("query-input").classList.toggle("digits", chosenKind() === "fingerprint");
 }
 
 /** Chooses “a fingerprint” if the input looks like one. */
@@ -195,7 +196,7 @@ const sideOf = (match) => (match.id === null ? { fingerprint: match.fingerprint 
 
 function matchRow(step, match) {
   const side = sideOf(match);
-  const name = element("bdi", "name", match.id === null ? match.fingerprint : String(match.id));
+  const name = match.id === null ? element("code", "name", match.fingerprint) : element("bdi", "name", String(match.id));
   const head = element("div", "match", element("span", "score", scoreText(match)), " ", name);
   if (match.fingerprint !== undefined && match.id !== null) head.append(" ", element("code", "faint", match.fingerprint));
   const actions = element("div", "actions");

@@ -2,7 +2,7 @@
 
 import { byId, count, countOf, element, shape, table } from "./elements.js";
 
-const chart = { height: 90, side: 8, top: 16, foot: 20 };
+const chart = { height: 90, side: 16, top: 16, foot: 20 };
 
 let byDistance;
 /** The values of the slider, from the loosest to the strictest: distances in bits, or similarities in hundredths. */

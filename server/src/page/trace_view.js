@@ -10,7 +10,7 @@ export async function traceView({ side, label }) {
     `segment ${number}, table ${made.table}`, count(made.probes), count(made.filtered), count(made.empty),
     count(made.probes - made.filtered - made.empty), count(made.blocks), count(made.compared), count(made.found),
   ]));
-  const heads = ["", "probes", "ended by the filter", "found no such prefix", "found some", "blocks read", "fingerprints compared", "within the distance"];
+  const heads = ["", "probes", "ended by the filter", "no such prefix", "prefix found", "blocks read", "fingerprints compared", "within the distance"];
   const looked = fingerprints === 1 ? "one fingerprint" : `${countOf(fingerprints, "fingerprint")}, the bands of the text's signature`;
   const text = `The query looks up ${looked}. A probe is one prefix: that of the query, or with some bits flipped. Only fingerprints that have the prefix of a probe are compared. Several tables may find the same fingerprint.`;
   const title = element("h2", "", "Where the last query looked: ", element("bdi", "name", label));
