@@ -115,7 +115,9 @@ fn a_trace_counts_each_table() {
     let strict = service.post("/trace", &json!({"fingerprint": near, "distance": 1})).with_status(200);
     let found = strict["segments"][0]["tables"].as_array().unwrap();
     assert!(found.iter().all(|table| table["found"] == 0), "{strict}");
-    service.post("/trace", &json!({"fingerprint": near, "distance": 4})).fails(422, "distance", "more than the 3");
+    service
+        .post("/trace", &json!({"fingerprint": near, "distance": 4}))
+        .fails(422, "distance", "more than the 3");
     service.post("/trace", &json!({"id": 99_999})).fails(404, "no-document", "`99999`");
 
     let similar = TestService::similar();
@@ -125,7 +127,12 @@ fn a_trace_counts_each_table() {
     for query in [json!({"text": text}), json!({"id": 7})] {
         let trace = similar.post("/trace", &query).with_status(200);
         let bands = trace["fingerprints"].as_u64().unwrap();
-        let tables: Vec<&Value> = trace["segments"].as_array().unwrap().iter().flat_map(|s| s["tables"].as_array().unwrap()).collect();
+        let tables: Vec<&Value> = trace["segments"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .flat_map(|s| s["tables"].as_array().unwrap())
+            .collect();
         // Each band finds at least itself.
         let found: u64 = tables.iter().map(|table| table["found"].as_u64().unwrap()).sum();
         assert!(bands > 1 && found >= bands, "{trace}");

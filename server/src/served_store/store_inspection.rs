@@ -62,7 +62,10 @@ impl<F: Fingerprint> StoreInspection for Snapshot<F> {
     fn block(&self, place: TablePlace, block: usize) -> ServiceResult<BlockDetails> {
         let (at, _, table) = find_table(self, place)?;
         if block >= table.blocks() {
-            return Err(no_part(format!("no block {block}: the table has {} blocks, numbered from 0", table.blocks())));
+            return Err(no_part(format!(
+                "no block {block}: the table has {} blocks, numbered from 0",
+                table.blocks()
+            )));
         }
         Ok(BlockDetails { block: describe_block(table, [at, place.table, block])? })
     }
@@ -80,7 +83,10 @@ fn find_table<F: Fingerprint>(
         no_part(format!("no segment {number}: it may have become part of another one; see `/segments`"))
     })?;
     let found = segment.tables().get(table).ok_or_else(|| {
-        no_part(format!("no table {table}: the segment has {} tables, numbered from 0", segment.tables().len()))
+        no_part(format!(
+            "no table {table}: the segment has {} tables, numbered from 0",
+            segment.tables().len()
+        ))
     })?;
     Ok((at, segment, found))
 }
