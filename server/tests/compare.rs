@@ -7,9 +7,9 @@ use crate::support::{TestService, create_fingerprints, create_similar, hex};
 #[test]
 fn texts_are_compared_word_by_word() {
     let service = TestService::similar();
-    let words =
-        |change: &str| (0..200).map(|i| if i == 100 { format!("{change} ") } else { format!("word{i} ") });
-    let (text, other): (String, String) = (words("old").collect(), words("new").collect());
+    let words: Vec<String> = (0..200).map(|i| format!("word{i}")).collect();
+    let text_with = |word: &str| [&words[..100], &[word.to_owned()], &words[101..]].concat().join(" ");
+    let (text, other) = (text_with("old"), text_with("new"));
     service.post("/documents", &json!({"id": 7, "text": text})).with_status(201);
     let answer = service.post("/compare", &json!({"a": {"text": other}, "b": {"id": 7}})).with_status(200);
     let segments = answer["segments"].as_array().unwrap();

@@ -18,7 +18,7 @@ fn loaded(content: &str) -> BTreeSet<String> {
 
 #[test]
 fn the_page_loads_its_own_files_alone() {
-    let token = |text: &str| Some(AccessToken::new(text.to_owned()).unwrap());
+    let token = |text: &str| Some(AccessToken::new(text).unwrap());
     let service = TestService::start(
         |path| create_similar(path, true),
         |config| {

@@ -252,7 +252,7 @@ fn each_documented_status_occurs() {
     let config = ServerConfig { address: "127.0.0.1:0".parse().unwrap(), ..ServerConfig::new(folder.path()) };
     let closed = RunningService::start(&config).unwrap();
     for (method, path) in statuses.routes() {
-        let url = format!("http://{}{}", closed.address(), example_path(path));
+        let url = format!("http://{}{}", closed.address(), example_path(&path));
         let request = client().request(method.parse().unwrap(), url).json(&json!({"fingerprint": hex(7)}));
         statuses.record(&method, &path, request.send().unwrap().status().as_u16());
     }

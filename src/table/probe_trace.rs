@@ -80,7 +80,7 @@ mod tests {
     fn counts_are_those_of_the_plain_loop() {
         for codec in [Codec::FirstDifference, Codec::EliasFano, Codec::PrefixLines] {
             let folder = tempfile::tempdir().unwrap();
-            let options = BuildOptions { codec: Some(codec), distance: 3, ..BuildOptions::default() };
+            let options = BuildOptions { codec, distance: 3, ..BuildOptions::default() };
             let mut builder = Builder::<u64>::create(&folder.path().join("store"), options).unwrap();
             // Spread numbers with some equal bits.
             let spread = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15) & !0xff_0000;
