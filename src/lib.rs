@@ -178,5 +178,5 @@ pub mod raw {
     pub use crate::file_bytes::Bytes;
     pub use crate::permutation::Permutation;
     pub use crate::segment::Segment;
-    pub use crate::table::{BlockInfo, PrefixLineCounts, Table, TableHeader, TableScan};
+    pub use crate::table::{BlockInfo, PrefixLineCounts, ProbeTrace, Table, TableHeader, TableScan};
 }

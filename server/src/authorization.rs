@@ -26,9 +26,8 @@ impl NeededRight {
             // Probes have no token. The page and the description of the service contain no data of the store.
             (&Method::GET | &Method::HEAD, "/livez" | "/readyz" | "/" | "/openapi.json") => NeededRight::None,
             (&Method::GET | &Method::HEAD, path) if path.starts_with("/page/") => NeededRight::None,
-            (&Method::GET | &Method::HEAD | &Method::OPTIONS, _) | (&Method::POST, "/query") => {
-                NeededRight::Read
-            }
+            (&Method::GET | &Method::HEAD | &Method::OPTIONS, _)
+            | (&Method::POST, "/query" | "/compare" | "/trace") => NeededRight::Read,
             _ => NeededRight::Write,
         }
     }

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use simstore::error::excerpt;
 
 use crate::config::ServiceLimits;
-use crate::messages::{DocumentMessage, QueryMessage};
+use crate::messages::{CompareMessage, ComparedSide, DocumentMessage, QueryMessage};
 use crate::service_error::{ServiceError, ServiceResult};
 
 /// A document or a query of a request.
@@ -116,5 +116,21 @@ impl RequestItem for QueryMessage {
             return Err(ServiceError::unusable("limit", message));
         }
         check_text(self.text.as_deref(), limits)
+    }
+}
+
+impl RequestItem for CompareMessage {
+    const NOUN: &'static str = "comparisons";
+
+    fn check(&self, limits: &ServiceLimits) -> ServiceResult<()> {
+        for ComparedSide { text, fingerprint, id } in [&self.a, &self.b] {
+            let given = [text.is_some(), fingerprint.is_some(), id.is_some()];
+            if given.into_iter().filter(|&is_given| is_given).count() != 1 {
+                let message = "`a` and `b` have exactly one of `text`, `fingerprint` and `id` each";
+                return Err(ServiceError::unusable("invalid-member", message));
+            }
+            check_text(text.as_deref(), limits)?;
+        }
+        Ok(())
     }
 }

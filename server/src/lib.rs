@@ -29,6 +29,7 @@ mod json_items;
 mod line_stream;
 mod messages;
 mod metrics;
+mod page;
 mod request_id;
 mod request_limits;
 mod request_origin;
@@ -40,6 +41,7 @@ mod service_state;
 mod stop_signal;
 mod stores;
 mod sync_group;
+mod text_comparison;
 mod tls;
 
 pub use crate::access_log::{LogFormat, start_logging};

@@ -11,9 +11,12 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::access_log::record_request;
 use crate::authorization::check_token;
+use crate::page::{page, page_file};
 use crate::request_limits::limit_requests;
 use crate::request_origin::{check_origin, cors_layer};
-use crate::routes::{compact, document, documents, flush, health, metrics, openapi, query, stats};
+use crate::routes::{
+    compact, compare, document, documents, flush, health, metrics, openapi, query, segments, stats, trace,
+};
 use crate::service_error::ServiceError;
 use crate::service_state::ServiceState;
 
@@ -23,13 +26,20 @@ pub(crate) fn router(state: &Arc<ServiceState>) -> Router {
         .route("/documents", post(documents::add_documents))
         .route("/documents/{id}", get(document::get_document).delete(document::delete_document))
         .route("/query", post(query::query))
+        .route("/compare", post(compare::compare))
         .route("/flush", post(flush::flush))
         .route("/compact", post(compact::compact))
         .route("/stats", get(stats::stats))
+        .route("/trace", post(trace::trace))
+        .route("/segments", get(segments::segments))
+        .route("/segments/{segment}/tables/{table}", get(segments::table))
+        .route("/segments/{segment}/tables/{table}/blocks/{block}", get(segments::block))
         .route("/livez", get(health::livez))
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(metrics::metrics))
         .route("/openapi.json", get(openapi::openapi))
+        .route("/", get(page))
+        .route("/page/{name}", get(page_file))
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .with_state(state.clone());

@@ -105,7 +105,7 @@ fn bad_queries() {
 fn bad_addresses_methods_and_types() {
     let service = TestService::fingerprints();
     for (method, path) in
-        [("GET", "/nowhere"), ("POST", "/"), ("GET", "/documents/1/2"), ("DELETE", "/stats/")]
+        [("GET", "/nowhere"), ("POST", "/nothing"), ("GET", "/documents/1/2"), ("DELETE", "/stats/")]
     {
         let answer = Answer::read(service.request(method, path).send().unwrap());
         answer.fails(404, "no-path", "/openapi.json");
@@ -115,6 +115,11 @@ fn bad_addresses_methods_and_types() {
         ("PUT", "/documents/7", "GET,HEAD,DELETE"),
         ("GET", "/query", "POST"),
         ("DELETE", "/query", "POST"),
+        ("GET", "/compare", "POST"),
+        ("GET", "/trace", "POST"),
+        ("POST", "/segments", "GET,HEAD"),
+        ("POST", "/", "GET,HEAD"),
+        ("DELETE", "/page/main.js", "GET,HEAD"),
         ("GET", "/flush", "POST"),
         ("GET", "/compact", "POST"),
         ("POST", "/stats", "GET,HEAD"),

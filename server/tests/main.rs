@@ -2,9 +2,12 @@
 
 mod attacks;
 mod bad_input;
+mod compare;
 mod documents;
 mod followers;
+mod inspection;
 mod oracle;
+mod page;
 mod security;
 mod service_description;
 mod support;

@@ -20,6 +20,11 @@ fn description() -> Value {
     serde_json::from_str(&openapi_json()).unwrap()
 }
 
+/// Returns a path with values for its parameters.
+fn example_path(path: &str) -> String {
+    path.replace("{id}", "7").replace("{segment}", "1").replace("{table}", "0").replace("{block}", "0")
+}
+
 /// Statuses of all operations, by method and path.
 fn documented() -> BTreeMap<Route, BTreeSet<u16>> {
     let mut routes = BTreeMap::new();
@@ -40,7 +45,7 @@ fn all_served_routes_are_documented() {
     let paths: BTreeSet<&String> = routes.keys().map(|(_, path)| path).collect();
     for path in paths {
         // The header `Allow` of a method that no path has names all methods of the path.
-        let response = service.request("BREW", &path.replace("{id}", "7")).send().unwrap();
+        let response = service.request("BREW", &example_path(path)).send().unwrap();
         assert_eq!(response.status().as_u16(), 405, "{path}");
         let allowed = response.headers()["allow"].to_str().unwrap().to_owned();
         let served: BTreeSet<String> =
@@ -64,7 +69,7 @@ fn the_examples_run() {
     let service = TestService::start(|path| create_fingerprints::<u64>(path, 3), |_| ());
     let similar = TestService::start(|path| create_similar(path, true), |_| ());
     let mut run = 0;
-    for path in ["/documents", "/query"] {
+    for path in ["/documents", "/query", "/compare", "/trace"] {
         let content = &description()["paths"][path]["post"]["requestBody"]["content"]["application/json"];
         // `text` comes first, so that the other examples find the document 7.
         let mut examples: Vec<(&String, &Value)> = content["examples"].as_object().unwrap().iter().collect();
@@ -79,7 +84,7 @@ fn the_examples_run() {
             run += 1;
         }
     }
-    assert_eq!(run, 7);
+    assert_eq!(run, 11);
     let found = similar.post("/query", &json!({"text": "To be or not to be: that is the question!"}));
     assert_eq!(found.with_status(200)["matches"][0]["id"], 7);
 }
@@ -105,7 +110,7 @@ impl StatusCollector {
         path: &str,
         change: impl FnOnce(RequestBuilder) -> RequestBuilder,
     ) -> u16 {
-        let request = service.request(method, &path.replace("{id}", "7"));
+        let request = service.request(method, &example_path(path));
         let request = if method == "POST" { request.json(&json!({"fingerprint": hex(7)})) } else { request };
         let status = change(request).send().unwrap().status().as_u16();
         self.record(method, path, status);
@@ -121,7 +126,7 @@ impl StatusCollector {
 fn each_documented_status_occurs() {
     let mut statuses = StatusCollector { documented: documented(), seen: BTreeMap::new() };
     let create = |path: &std::path::Path| create_fingerprints::<u64>(path, 3);
-    let with_body = ["/documents", "/query"];
+    let with_body = ["/documents", "/query", "/compare", "/trace"];
 
     // A service with small limits: success, foreign hosts, and each kind of bad input.
     let service = TestService::start(create, |config| {
@@ -137,6 +142,23 @@ fn each_documented_status_occurs() {
     });
     statuses.send(&service, "POST", "/query", |request| request);
     statuses.send(&service, "POST", "/query", |request| request.json(&json!({"id": 8})));
+    statuses.send(&service, "POST", "/trace", |request| request);
+    statuses.send(&service, "POST", "/trace", |request| request.json(&json!({"id": 8})));
+    for id in [7, 8] {
+        let body = json!({"a": {"id": id}, "b": {"fingerprint": hex(8)}});
+        statuses.send(&service, "POST", "/compare", |request| request.json(&body));
+    }
+    assert_eq!(statuses.send(&service, "POST", "/flush", |request| request), 200);
+    assert_eq!(statuses.send(&service, "GET", "/segments", |request| request), 200);
+    let number = service.get("/segments").with_status(200)[0]["number"].to_string();
+    for path in ["/segments/{segment}/tables/{table}", "/segments/{segment}/tables/{table}/blocks/{block}"] {
+        for (segment, status) in [(&*number, 200), ("99", 404), ("x", 400)] {
+            let address = example_path(&path.replace("{segment}", segment));
+            let answer = service.request("GET", &address).send().unwrap();
+            assert_eq!(answer.status().as_u16(), status, "{address}");
+            statuses.record("GET", path, status);
+        }
+    }
     for (method, path) in statuses.routes() {
         if with_body.contains(&&*path) {
             statuses.send(&service, &method, &path, |request| request.json(&json!({})));
@@ -230,7 +252,7 @@ fn each_documented_status_occurs() {
     let config = ServerConfig { address: "127.0.0.1:0".parse().unwrap(), ..ServerConfig::new(folder.path()) };
     let closed = RunningService::start(&config).unwrap();
     for (method, path) in statuses.routes() {
-        let url = format!("http://{}{}", closed.address(), path.replace("{id}", "7"));
+        let url = format!("http://{}{}", closed.address(), example_path(&path));
         let request = client().request(method.parse().unwrap(), url).json(&json!({"fingerprint": hex(7)}));
         statuses.record(&method, &path, request.send().unwrap().status().as_u16());
     }

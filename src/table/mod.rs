@@ -13,6 +13,7 @@ mod probe;
 mod probe_group;
 mod probe_hit;
 mod probe_masks;
+mod probe_trace;
 mod reader;
 mod verify;
 mod writer;
@@ -21,6 +22,7 @@ pub use self::header::TableHeader;
 pub(crate) use self::header::check_span;
 pub(crate) use self::probe::probe;
 pub(crate) use self::probe_hit::ProbeHit;
+pub use self::probe_trace::ProbeTrace;
 pub use self::reader::{BlockInfo, PrefixLineCounts, Table, TableScan};
 pub(crate) use self::writer::TableWriter;
 

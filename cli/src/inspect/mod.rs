@@ -62,8 +62,10 @@ Of a block, with --block:
   width                       bits of a restart point; elias-fano: lower bits of each;
                               prefix-lines: bits of each after its prefix
   first, last                 fingerprints, permuted
-  values                      an object for each fingerprint: permuted, original, coded (h,
-                              differing, back; null for a restart point, in elias-fano and prefix-lines)
+  values                      an object for each fingerprint: permuted, original, differing_bit
+                              (its place in the histogram; null for the first, and in
+                              all-differences), coded (h, differing, back; null for a restart point,
+                              in elias-fano and prefix-lines)
 
 The first differing bit is counted from 0, the most significant bit, between a fingerprint and its predecessor. For codec gap it \
 is the top bit of their difference.

@@ -1,14 +1,14 @@
 //! Output of the contents of one table, or of one block.
 
 use simstore::plan::{TablePlan, min_bits_per_fingerprint};
-use simstore::raw::{BlockInfo, Coding, Segment, Table};
+use simstore::raw::{Segment, Table};
 use simstore::{Codec, Fingerprint, Result, Snapshot};
-use simstore_corpus::describe::{SymbolCount, count_symbols};
+use simstore_corpus::describe::{CodeDescription, SymbolCount, count_symbols, describe_block};
 
 use crate::command_error::{CommandError, CommandResult};
 use crate::histogram;
 use crate::numbers::{bits_per_item, format_bytes, format_count, format_count_of};
-use crate::output::{Output, object};
+use crate::output::Output;
 
 /// Maximum number of blocks that are counted for the histogram of a table. The histogram would look the same with more
 /// blocks.
@@ -163,44 +163,20 @@ pub(crate) fn print_block<F: Fingerprint>(
             "{path}: no block {block}; it has {count}, numbered from 0"
         )));
     }
-    let info: BlockInfo<F> = table.block_info(block)?;
-    let mut decoded = Vec::new();
-    table.decode_block(block, &mut decoded)?;
-    let permutation = &table.header().plan.permutation;
-    let codings = table.codings(block)?;
-    let values = decoded.iter().zip(&codings).map(|(&permuted, coding)| {
-        object! {
-            permuted: permuted.to_hex(),
-            original: permutation.invert(permuted).to_hex(),
-            coded: coding.map(|Coding { h, differing, back }| object! { h, differing, back }),
-        }
-    });
+    let description = describe_block(table, [segment, number, block])?;
     if json {
-        return Ok(output.write_json(&object! {
-            segment, table: number, block,
-            offset: info.offset,
-            bytes: info.len,
-            fingerprints: info.fingerprints,
-            width: info.width,
-            first: info.first.to_hex(),
-            last: info.last.to_hex(),
-            values: values.collect::<Vec<_>>(),
-        })?);
+        return Ok(output.write_json(&description)?);
     }
     output.write_line(format_args!("{}: block {block} of {}", table.path().display(), table.blocks()))?;
-    output.write_line(format_args!("  offset {}, {} bytes", info.offset, info.len))?;
+    output.write_line(format_args!("  offset {}, {} bytes", description.offset, description.bytes))?;
     let width = match table.header().codec {
         Codec::EliasFano => "lower bits of each fingerprint",
         Codec::PrefixLines => "bits of each fingerprint after its prefix",
         _ => "bits of a restart point",
     };
-    let fingerprints = format_count_of(info.fingerprints as u64, "fingerprint");
-    output.write_line(format_args!("  {fingerprints}, {} {width}", info.width))?;
-    output.write_line(format_args!(
-        "  first {}, last {}, permuted",
-        info.first.to_hex(),
-        info.last.to_hex()
-    ))?;
+    let fingerprints = format_count_of(description.fingerprints as u64, "fingerprint");
+    output.write_line(format_args!("  {fingerprints}, {} {width}", description.width))?;
+    output.write_line(format_args!("  first {}, last {}, permuted", description.first, description.last))?;
     let digits = F::BYTES * 2;
     let is_all_differences = table.header().codec == Codec::AllDifferences;
     let coding_heading = if is_all_differences { "coded" } else { "symbol" };
@@ -208,14 +184,12 @@ pub(crate) fn print_block<F: Fingerprint>(
         "  {:>5}  {:<digits$}  {:<digits$}  {coding_heading}",
         "", "permuted", "original"
     ))?;
-    let mut previous: Option<F> = None;
-    for ((at, value), (&permuted, coding)) in values.enumerate().zip(decoded.iter().zip(&codings)) {
-        let previous = previous.replace(permuted);
-        let symbol = match (coding, previous) {
-            (Some(coding), _) if is_all_differences => format_coding(coding),
+    for (at, value) in description.values.iter().enumerate() {
+        let symbol = match (&value.coded, value.differing_bit) {
+            (Some(code), _) if is_all_differences => format_code(code),
             (None, _) if is_all_differences => "restart point".to_owned(),
             (_, None) => format!("{:>6}", "-"),
-            (_, Some(previous)) => format!("{:>6}", table.differing_bit(previous, permuted)),
+            (_, Some(bit)) => format!("{bit:>6}"),
         };
         output.write_line(format_args!("  {at:>5}  {}  {}  {symbol}", value.permuted, value.original))?;
     }
@@ -225,7 +199,7 @@ pub(crate) fn print_block<F: Fingerprint>(
 /// Describes how codec `all-differences` codes a fingerprint. `gap 33` means that the numeric difference to the previous
 /// fingerprint has the top bit 2^33. `differs in 33 and 2 more, 4 back` means that bit 2^33 and two lower bits differ from
 /// the fingerprint four places before the previous one.
-fn format_coding(&Coding { h, differing, back }: &Coding) -> String {
+fn format_code(&CodeDescription { h, differing, back }: &CodeDescription) -> String {
     let differs = match differing {
         None => return format!("gap {h}"),
         Some(0) => format!("differs in {h}"),

@@ -1,11 +1,14 @@
 //! Bodies of requests and answers.
 
+mod compare_message;
 mod document_message;
 mod health_message;
 mod json_id;
 mod match_message;
 mod query_message;
+mod segment_details;
 mod stats_message;
+mod trace_message;
 
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
@@ -13,6 +16,9 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+pub(crate) use self::compare_message::{
+    BitComparison, CompareMessage, ComparedSide, ComparisonAnswer, PassageMessage, TextComparison,
+};
 pub(crate) use self::document_message::{
     DeletionAnswer, DocumentAnswer, DocumentMessage, DocumentOutcome, StoredDocumentMessage,
 };
@@ -20,7 +26,9 @@ pub(crate) use self::health_message::{CompactionStarted, FlushAnswer, HealthMess
 pub(crate) use self::json_id::{AnswerId, GREATEST_EXACT_INTEGER, HexDigits, JsonId};
 pub(crate) use self::match_message::{FingerprintMatch, MatchList, MatchMessage, SimilarMatch};
 pub(crate) use self::query_message::QueryMessage;
+pub(crate) use self::segment_details::{BlockDetails, SegmentDetails, TableDetails};
 pub(crate) use self::stats_message::{CompactionMessage, SegmentMessage, ServiceStats, StoreStats};
+pub(crate) use self::trace_message::{SegmentTrace, TableTrace, TraceAnswer};
 
 /// Body of an answer that reports an error.
 #[derive(Clone, Debug, Serialize, ToSchema)]

@@ -6,10 +6,11 @@ use utoipa::OpenApi;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::{Content, Ref, ResponseBuilder};
 
-use super::{compact, document, documents, flush, health, metrics, query, stats};
+use super::{compact, compare, document, documents, flush, health, metrics, query, segments, stats, trace};
 use crate::messages::{
-    AnswerId, CompactionStarted, DeletionAnswer, DocumentAnswer, DocumentMessage, ErrorMessage, FlushAnswer,
-    HealthMessage, MatchList, QueryMessage, ServiceStats, StoredDocumentMessage,
+    AnswerId, BlockDetails, CompactionStarted, CompareMessage, ComparisonAnswer, DeletionAnswer,
+    DocumentAnswer, DocumentMessage, ErrorMessage, FlushAnswer, HealthMessage, MatchList, QueryMessage,
+    SegmentDetails, ServiceStats, StoredDocumentMessage, TableDetails, TraceAnswer,
 };
 
 /// This description
@@ -32,17 +33,23 @@ pub(crate) async fn openapi() -> Response {
         document::get_document,
         document::delete_document,
         query::query,
+        compare::compare,
+        trace::trace,
         flush::flush,
         compact::compact,
         stats::stats,
+        segments::segments,
+        segments::table,
+        segments::block,
         health::livez,
         health::readyz,
         metrics::metrics,
         openapi,
     ),
     components(schemas(
-        AnswerId, CompactionStarted, DeletionAnswer, DocumentAnswer, DocumentMessage, ErrorMessage,
-        FlushAnswer, HealthMessage, MatchList, QueryMessage, ServiceStats, StoredDocumentMessage
+        AnswerId, BlockDetails, CompactionStarted, CompareMessage, ComparisonAnswer, DeletionAnswer,
+        DocumentAnswer, DocumentMessage, ErrorMessage, FlushAnswer, HealthMessage, MatchList, QueryMessage,
+        SegmentDetails, ServiceStats, StoredDocumentMessage, TableDetails, TraceAnswer
     ))
 )]
 struct RouteDescriptions;
@@ -69,7 +76,9 @@ const COMMON_ERRORS: [(&str, &str, AppliesTo); 8] = [
 ];
 
 fn takes_input(path: &str) -> bool {
-    path.starts_with("/documents") || path == "/query"
+    path.starts_with("/documents")
+        || path.starts_with("/segments/")
+        || ["/query", "/compare", "/trace"].contains(&path)
 }
 
 fn needs_token(path: &str) -> bool {

@@ -1,7 +1,7 @@
 //! Parameters in the address of a request.
 
-use axum::extract::Query;
-use axum::extract::rejection::QueryRejection;
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
@@ -52,6 +52,13 @@ fn yes() -> bool {
 /// Returns the parameters, or the status 400 with the reason why they cannot be used.
 pub(super) fn checked<P>(parameters: Result<Query<P>, QueryRejection>) -> ServiceResult<P> {
     parameters.map(|Query(parameters)| parameters).map_err(|rejection| {
+        ServiceError::new(StatusCode::BAD_REQUEST, "bad-parameter", rejection.body_text())
+    })
+}
+
+/// Returns the parts of a path, or the status 400 with the reason why they cannot be used.
+pub(super) fn checked_path<P>(path: Result<Path<P>, PathRejection>) -> ServiceResult<P> {
+    path.map(|Path(parts)| parts).map_err(|rejection| {
         ServiceError::new(StatusCode::BAD_REQUEST, "bad-parameter", rejection.body_text())
     })
 }

@@ -8,11 +8,14 @@ use simstore_io::DocumentId;
 use simstore_text::Profile;
 
 use super::fingerprint_writer::{AdditionOutcome, FingerprintWriter};
+use super::query_trace::trace_queries;
 use super::served_store::{AdditionOptions, ServedStore};
 use super::store_access::StoreAccess;
+use super::store_inspection::StoreInspection;
 use crate::messages::{
-    AnswerId, DocumentAnswer, DocumentMessage, DocumentOutcome, FingerprintMatch, HexDigits, JsonId,
-    MatchList, MatchMessage, QueryMessage, StoreStats, StoredDocumentMessage,
+    AnswerId, BitComparison, ComparedSide, ComparisonAnswer, DocumentAnswer, DocumentMessage,
+    DocumentOutcome, FingerprintMatch, HexDigits, JsonId, MatchList, MatchMessage, QueryMessage, StoreStats,
+    StoredDocumentMessage, TraceAnswer,
 };
 use crate::service_error::{ServiceError, ServiceResult};
 
@@ -60,12 +63,47 @@ impl<F: Fingerprint> FingerprintStore<F> {
         Ok(pairs.into_iter().map(|pair| (pair.fingerprint, pair.id)).collect())
     }
 
+    /// Returns the fingerprints of a text, of digits, or of a stored document. There is at least one.
+    fn fingerprints(
+        &self,
+        text: Option<&str>,
+        digits: Option<&HexDigits>,
+        id: Option<&JsonId>,
+    ) -> ServiceResult<Vec<F>> {
+        let Some(id) = id else {
+            let fingerprint = self.fingerprint(text, digits)?;
+            return Ok(vec![fingerprint.ok_or_else(ServiceError::empty_text)?]);
+        };
+        self.check_keeps_ids()?;
+        let pairs = self.pairs(id)?;
+        if pairs.is_empty() {
+            return Err(ServiceError::no_document(id));
+        }
+        Ok(pairs.into_iter().map(|(fingerprint, _)| fingerprint).collect())
+    }
+
     fn check_keeps_ids(&self) -> ServiceResult<()> {
         if self.access.snapshot().keeps_ids() {
             return Ok(());
         }
         Err(ServiceError::unusable("no-ids", "this store keeps no ids, so documents cannot be found by id"))
     }
+}
+
+/// Returns the distance of a query.
+fn distance<F: Fingerprint>(snapshot: &Snapshot<F>, query: &QueryMessage) -> ServiceResult<u32> {
+    if query.similarity.is_some() {
+        let message = "this store compares fingerprints: give a `distance` instead of a `similarity`";
+        return Err(ServiceError::unusable("wrong-kind", message));
+    }
+    let distance = query.distance.unwrap_or(snapshot.distance());
+    if distance > snapshot.distance() {
+        return Err(ServiceError::unusable(
+            "distance",
+            format!("distance {distance} is more than the {} that this store answers", snapshot.distance()),
+        ));
+    }
+    Ok(distance)
 }
 
 /// Returns the list of matches for an answer, the nearest first, then by id.
@@ -114,21 +152,8 @@ impl<F: Fingerprint> ServedStore for FingerprintStore<F> {
     }
 
     fn query(&self, query: &QueryMessage, limit: usize) -> ServiceResult<MatchList> {
-        if query.similarity.is_some() {
-            let message = "this store compares fingerprints: give a `distance` instead of a `similarity`";
-            return Err(ServiceError::unusable("wrong-kind", message));
-        }
         let snapshot = self.access.snapshot();
-        let distance = query.distance.unwrap_or(snapshot.distance());
-        if distance > snapshot.distance() {
-            return Err(ServiceError::unusable(
-                "distance",
-                format!(
-                    "distance {distance} is more than the {} that this store answers",
-                    snapshot.distance()
-                ),
-            ));
-        }
+        let distance = distance(&snapshot, query)?;
         let Some(id) = &query.id else {
             let fingerprint = self.fingerprint(query.text.as_deref(), query.fingerprint.as_ref())?;
             let fingerprint = fingerprint.ok_or_else(ServiceError::empty_text)?;
@@ -150,6 +175,25 @@ impl<F: Fingerprint> ServedStore for FingerprintStore<F> {
 
     fn is_short(&self, query: &QueryMessage) -> bool {
         query.fingerprint.is_some()
+    }
+
+    fn compare(&self, a: &ComparedSide, b: &ComparedSide) -> ServiceResult<ComparisonAnswer> {
+        let fingerprints = |side: &ComparedSide| {
+            self.fingerprints(side.text.as_deref(), side.fingerprint.as_ref(), side.id.as_ref())
+        };
+        let (a, b) = (fingerprints(a)?, fingerprints(b)?);
+        let pairs = a.iter().flat_map(|&a| b.iter().map(move |&b| (a.distance(b), a, b)));
+        // Each side has at least one fingerprint.
+        let (distance, a, b) = pairs.min().ok_or_else(ServiceError::empty_text)?;
+        Ok(ComparisonAnswer::Bits(BitComparison { distance, fingerprints: [a.to_hex(), b.to_hex()] }))
+    }
+
+    fn trace(&self, query: &QueryMessage) -> ServiceResult<TraceAnswer> {
+        let snapshot = self.access.snapshot();
+        let distance = distance(&snapshot, query)?;
+        let QueryMessage { text, fingerprint, id, .. } = query;
+        let fingerprints = self.fingerprints(text.as_deref(), fingerprint.as_ref(), id.as_ref())?;
+        Ok(trace_queries(&snapshot, &fingerprints, distance)?)
     }
 
     fn document(&self, id: &JsonId) -> ServiceResult<Option<StoredDocumentMessage>> {
@@ -184,6 +228,10 @@ impl<F: Fingerprint> ServedStore for FingerprintStore<F> {
 
     fn refresh(&self) -> Result<()> {
         self.access.refresh()
+    }
+
+    fn inspection(&self) -> Box<dyn StoreInspection> {
+        Box::new(self.access.snapshot())
     }
 
     fn stats(&self) -> StoreStats {

@@ -7,11 +7,14 @@ mod id_assigner;
 mod name_lookup;
 mod open;
 mod pair_index;
+mod query_trace;
 mod served_store;
 mod similar_store;
 mod similar_writer;
 mod store_access;
+mod store_inspection;
 mod striped_locks;
 
 pub(crate) use self::open::open_store;
 pub(crate) use self::served_store::{AdditionOptions, ServedStore};
+pub(crate) use self::store_inspection::TablePlace;

@@ -3,9 +3,10 @@
 use simstore::Result;
 use simstore::progress::ProgressCallback;
 
+use super::store_inspection::StoreInspection;
 use crate::messages::{
-    AnswerId, DocumentAnswer, DocumentMessage, JsonId, MatchList, QueryMessage, StoreStats,
-    StoredDocumentMessage,
+    AnswerId, ComparedSide, ComparisonAnswer, DocumentAnswer, DocumentMessage, JsonId, MatchList,
+    QueryMessage, StoreStats, StoredDocumentMessage, TraceAnswer,
 };
 use crate::service_error::ServiceResult;
 
@@ -27,6 +28,12 @@ pub(crate) trait ServedStore: Send + Sync {
     /// Whether a query takes so short that it need not run on a thread of its own.
     fn is_short(&self, query: &QueryMessage) -> bool;
 
+    /// Compares two documents.
+    fn compare(&self, a: &ComparedSide, b: &ComparedSide) -> ServiceResult<ComparisonAnswer>;
+
+    /// Counts where a query looks in the segments.
+    fn trace(&self, query: &QueryMessage) -> ServiceResult<TraceAnswer>;
+
     /// Returns a stored document.
     fn document(&self, id: &JsonId) -> ServiceResult<Option<StoredDocumentMessage>>;
 
@@ -44,6 +51,9 @@ pub(crate) trait ServedStore: Send + Sync {
 
     /// Reads the newest state of a store that another process writes. Does nothing in a store that is open for writing.
     fn refresh(&self) -> Result<()>;
+
+    /// Returns the newest state of the store, for looking at its segments.
+    fn inspection(&self) -> Box<dyn StoreInspection>;
 
     /// Describes the store.
     fn stats(&self) -> StoreStats;

@@ -1,5 +1,6 @@
 //! A served store of similar documents.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use simstore::progress::ProgressCallback;
@@ -7,14 +8,17 @@ use simstore::{Result, Snapshot};
 use simstore_io::DocumentId;
 use simstore_text::{DocumentComparer, Signature, SimilarDocument};
 
+use super::query_trace::trace_queries;
 use super::served_store::{AdditionOptions, ServedStore};
 use super::similar_writer::{SimilarWriter, TextOutcome};
 use super::store_access::StoreAccess;
+use super::store_inspection::StoreInspection;
 use crate::messages::{
-    AnswerId, DocumentAnswer, DocumentMessage, DocumentOutcome, JsonId, MatchList, MatchMessage,
-    QueryMessage, SimilarMatch, StoreStats, StoredDocumentMessage,
+    AnswerId, ComparedSide, ComparisonAnswer, DocumentAnswer, DocumentMessage, DocumentOutcome, JsonId,
+    MatchList, MatchMessage, QueryMessage, SimilarMatch, StoreStats, StoredDocumentMessage, TraceAnswer,
 };
 use crate::service_error::{ServiceError, ServiceResult};
+use crate::text_comparison::compare_texts;
 
 /// A store of similar documents, with or without texts.
 pub(super) struct SimilarStore {
@@ -41,6 +45,20 @@ impl SimilarStore {
         Ok((is_stored && snapshot.name(number)?.is_none()).then_some(number))
     }
 
+    /// Returns the text of one of two compared documents.
+    fn side_text<'a>(&self, snapshot: &Snapshot<u64>, side: &'a ComparedSide) -> ServiceResult<Cow<'a, str>> {
+        let Some(id) = &side.id else {
+            return side.text.as_deref().map(Cow::Borrowed).ok_or_else(refuse_fingerprint);
+        };
+        let missing = || ServiceError::no_document(id);
+        let number = self.number(snapshot, id)?.ok_or_else(missing)?;
+        if !self.comparer.settings().has_texts() {
+            let message = "this store keeps no texts, so a stored document cannot be compared word by word";
+            return Err(ServiceError::unusable("no-texts", message));
+        }
+        Ok(Cow::Owned(self.comparer.text(snapshot, number)?.ok_or_else(missing)?))
+    }
+
     fn min_similarity(&self, query: &QueryMessage) -> ServiceResult<f64> {
         let least = self.comparer.settings().min_similarity();
         match query.similarity {
@@ -60,6 +78,15 @@ impl SimilarStore {
 fn refuse_fingerprint() -> ServiceError {
     let message = "this store compares texts: send a `text` instead of a `fingerprint`";
     ServiceError::unusable("wrong-kind", message)
+}
+
+/// Refuses queries that only stores of fingerprints answer.
+fn check_kind(query: &QueryMessage) -> ServiceResult<()> {
+    if query.distance.is_some() {
+        let message = "this store compares texts: give a `similarity` instead of a `distance`";
+        return Err(ServiceError::unusable("wrong-kind", message));
+    }
+    if query.fingerprint.is_some() { Err(refuse_fingerprint()) } else { Ok(()) }
 }
 
 /// Returns the list of matches for an answer, the most similar first, then by id.
@@ -95,13 +122,7 @@ impl ServedStore for SimilarStore {
     }
 
     fn query(&self, query: &QueryMessage, limit: usize) -> ServiceResult<MatchList> {
-        if query.distance.is_some() {
-            let message = "this store compares texts: give a `similarity` instead of a `distance`";
-            return Err(ServiceError::unusable("wrong-kind", message));
-        }
-        if query.fingerprint.is_some() {
-            return Err(refuse_fingerprint());
-        }
+        check_kind(query)?;
         let min_similarity = self.min_similarity(query)?;
         let (snapshot, settings) = (self.access.snapshot(), self.comparer.settings());
         let Some(id) = &query.id else {
@@ -134,6 +155,30 @@ impl ServedStore for SimilarStore {
         false
     }
 
+    fn compare(&self, a: &ComparedSide, b: &ComparedSide) -> ServiceResult<ComparisonAnswer> {
+        let snapshot = self.access.snapshot();
+        let (a, b) = (self.side_text(&snapshot, a)?, self.side_text(&snapshot, b)?);
+        Ok(ComparisonAnswer::Texts(compare_texts(self.comparer.profile(), &a, &b)))
+    }
+
+    fn trace(&self, query: &QueryMessage) -> ServiceResult<TraceAnswer> {
+        check_kind(query)?;
+        let (snapshot, settings) = (self.access.snapshot(), self.comparer.settings());
+        let signature = match &query.id {
+            None => {
+                let features = self.comparer.profile().feature_set(query.text.as_deref().unwrap_or_default());
+                Signature::new(&features).ok_or_else(ServiceError::empty_text)?
+            }
+            Some(id) => {
+                let number = self.number(&snapshot, id)?;
+                let signature = number.map(|number| settings.signature(&snapshot, number)).transpose()?;
+                signature.flatten().ok_or_else(|| ServiceError::no_document(id))?
+            }
+        };
+        let bands = signature.bands.get(..settings.bands()).unwrap_or(&signature.bands);
+        Ok(trace_queries(&snapshot, bands, settings.band_distance())?)
+    }
+
     fn document(&self, id: &JsonId) -> ServiceResult<Option<StoredDocumentMessage>> {
         let snapshot = self.access.snapshot();
         let Some(number) = self.number(&snapshot, id)? else { return Ok(None) };
@@ -161,6 +206,10 @@ impl ServedStore for SimilarStore {
 
     fn refresh(&self) -> Result<()> {
         self.access.refresh()
+    }
+
+    fn inspection(&self) -> Box<dyn StoreInspection> {
+        Box::new(self.access.snapshot())
     }
 
     fn stats(&self) -> StoreStats {

@@ -112,17 +112,21 @@ impl<F: Fingerprint, W: HoldsStore<F>> StoreAccess<W, F> {
 
 fn describe_segment<F: Fingerprint>(store: &Path, segment: &Segment<F>) -> SegmentMessage {
     let stats = segment.stats();
-    // The first table is the file that every segment has.
-    let written =
-        store.join(format!("{:06}-00.table", segment.number())).metadata().and_then(|file| file.modified());
-    let age = written.ok().and_then(|written| SystemTime::now().duration_since(written).ok());
     SegmentMessage {
         number: segment.number(),
         fingerprints: stats.fingerprints,
         bytes: stats.bytes,
         plan: segment.plan().name().to_owned(),
-        age_seconds: age.map(|age| age.as_secs_f64()),
+        age_seconds: segment_age(store, segment),
     }
+}
+
+/// Returns the seconds since a segment was written; `None` if the file system does not say.
+pub(super) fn segment_age<F: Fingerprint>(store: &Path, segment: &Segment<F>) -> Option<f64> {
+    // The first table is the file that every segment has.
+    let table = store.join(format!("{:06}-00.table", segment.number()));
+    let written = table.metadata().and_then(|file| file.modified()).ok()?;
+    Some(SystemTime::now().duration_since(written).ok()?.as_secs_f64())
 }
 
 /// Returns the number of log files of a store, and their size in bytes. Files that another process removes meanwhile do not count.

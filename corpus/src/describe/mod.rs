@@ -21,6 +21,10 @@ use simstore::plan::min_bits_per_fingerprint;
 use simstore::raw::{Coding, Segment, Table};
 use simstore::{Error, Fingerprint, Result, Snapshot};
 
+mod block;
+
+pub use self::block::{BlockDescription, CodeDescription, CodedFingerprint, describe_block};
+
 /// Counts, sizes and settings of a store.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StoreDescription {
