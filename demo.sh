@@ -7,10 +7,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 if [ -z "${SIMSTORE-}" ]; then
     source scripts/setup.sh
     if [ ! -e target/demo/simstore ]; then
-        echo "Compiling simstore and the libraries that it uses, about 4 minutes on 2 cores. The next time it starts at once." >&2
+        echo "Compiling simstore and the libraries that it uses, about 5 minutes on 2 cores. The next time it starts at once." >&2
     fi
     # The profile `demo` compiles fast. Parquet is left out, since the samples do not need it. Cargo shows a progress bar.
-    cargo build --profile demo --no-default-features -p simstore-cli
+    cargo build --profile demo --no-default-features --features serve -p simstore-cli
 fi
 simstore=$(realpath "${SIMSTORE-target/demo/simstore}")
 root=$PWD
@@ -42,7 +42,7 @@ run compare samples/en.jsonl --id desktop-src/direct3d10/d3dx10compileeffectfrom
 
 title "3. The pages without their duplicates, and a store of them"
 run dedup samples/en.jsonl samples/zh.jsonl --output unique.jsonl
-run add --similar 0.8 pages unique.jsonl
+run add --similar 0.8 --with-texts pages unique.jsonl
 
 title "4. What was removed? A page to look at"
 run dedup samples/en.jsonl samples/zh.jsonl --report report.html --quiet
@@ -62,6 +62,10 @@ run build revisions samples/fingerprints.u64
 start 7 inspect revisions
 run compression samples/fingerprints.u64
 
-mkdir -p "$root/target/demo"
-cp report.html "$root/target/demo/report.html"
-printf '\nTo see what was removed, open this page in a browser: %s\n' "$root/target/demo/report.html"
+# What is left to look at.
+left=$root/target/demo
+mkdir -p "$left"
+rm -rf "$left/pages"
+cp -r report.html pages "$left"
+printf '\nTo see what was removed, open this page in a browser: %s\n' "$left/report.html"
+printf 'To search the store in a browser, run this and open http://127.0.0.1:8120/ : %s serve %s\n' "$simstore" "$left/pages"

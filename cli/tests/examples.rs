@@ -66,8 +66,11 @@ fn the_demo() {
     let places = ["cluster 1: ", "similarity 0.939", "\tdesktop-src/AD/forests.md", "bits each"]
         .map(|text| shown.find(text).unwrap_or_else(|| panic!("`{text}` is not in {shown}")));
     assert!(places.is_sorted(), "{places:?}");
-    let page = shown.lines().last().unwrap().rsplit_once(": ").unwrap().1;
+    let mut last = shown.lines().rev().map(|line| line.rsplit_once(": ").unwrap().1);
+    let (serve, page) = (last.next().unwrap(), last.next().unwrap());
     assert!(fs::read_to_string(page).unwrap().starts_with("<!doctype html>"));
+    let store = Path::new(serve.split_once(" serve ").unwrap().1);
+    assert!(store.read_dir().unwrap().next().is_some(), "{serve}");
     assert!(shown.lines().count() < 100, "{shown}");
 }
 
