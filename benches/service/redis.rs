@@ -57,7 +57,10 @@ fn parse(items: &Items) -> Result<Vec<u64>, Failure> {
         Items::One(item) => std::slice::from_ref(item),
         Items::Many(items) => items,
     };
-    items.iter().map(|item| u64::from_str_radix(&item.fingerprint, 16).map_err(|error| failure(&error))).collect()
+    items
+        .iter()
+        .map(|item| u64::from_str_radix(&item.fingerprint, 16).map_err(|error| failure(&error)))
+        .collect()
 }
 
 /// Returns the keys of the four sets of a fingerprint: the number of the block and its 16 bits.
