@@ -12,7 +12,7 @@ use crate::access_token::AccessToken;
 use crate::service_error::{ServiceError, ServiceResult};
 use crate::service_state::ServiceState;
 
-/// What a request needs: nothing, the right to read, or the right to write.
+/// Right that a request needs: none, the right to read, or the right to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NeededRight {
     None,

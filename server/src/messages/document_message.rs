@@ -20,7 +20,7 @@ pub(crate) struct DocumentMessage {
     pub(crate) fingerprint: Option<HexDigits>,
 }
 
-/// What became of a document.
+/// Outcome of the request to store a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum DocumentOutcome {

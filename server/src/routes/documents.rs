@@ -27,7 +27,7 @@ const BATCH_LINES: usize = 1024;
 /// Store documents
 ///
 /// Stores one document, the documents of an array, or one document a line (`application/x-ndjson`). The answer says for each whether it
-/// is stored now, or of which stored documents it is a near-duplicate. The documents of an array are stored one after the other, and
+/// is stored now, or lists the stored near-duplicates. The documents of an array are stored one after the other, and
 /// each has its own answer or error in the answer's array. A repeated request is harmless: a document that is already stored with its id
 /// is `present`.
 #[utoipa::path(

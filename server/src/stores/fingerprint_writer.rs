@@ -12,7 +12,7 @@ use super::striped_locks::StripedLocks;
 use crate::messages::JsonId;
 use crate::service_error::{ServiceError, ServiceResult};
 
-/// What became of a fingerprint, and the id of its document.
+/// Outcome of the addition of a fingerprint, and the id of its document.
 pub(super) struct FingerprintAddition<F> {
     /// `None` in a store without ids.
     pub(super) id: Option<DocumentId>,

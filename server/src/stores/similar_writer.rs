@@ -11,7 +11,7 @@ use super::striped_locks::StripedLocks;
 use crate::messages::JsonId;
 use crate::service_error::{ServiceError, ServiceResult};
 
-/// What became of a text, and the id of its document.
+/// Outcome of the addition of a text, and the id of its document.
 pub(super) struct TextAddition {
     pub(super) id: DocumentId,
     pub(super) outcome: TextOutcome,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use simstore::fs::{Disk, Fs, Lock, SyncFile, WriteFile};
 use simstore::raw::Bytes;
 
-/// What the disk does with writes.
+/// Treatment of writes by the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum DiskMode {
     #[default]
