@@ -10,7 +10,7 @@ source scripts/venv.sh
 export CARGO_INCREMENTAL=0
 
 # In the order of their dependencies.
-crates=(simstore simstore-text simstore-io simstore-corpus simstore-dedup simstore-cli)
+crates=(simstore simstore-text simstore-io simstore-corpus simstore-dedup simstore-server simstore-cli)
 # Oldest glibc of the binary and the wheel: that of CentOS 7, which manylinux2014 names.
 glibc=2.17
 targets=(x86_64-unknown-linux-musl x86_64-unknown-linux-gnu)

@@ -19,6 +19,7 @@ const FILE_CALLS: &[(&str, usize, usize, &str)] = &[
     ("src/fs.rs", 7, 4, "regular files of a store; folders, to sync them; /proc"),
     ("src/options.rs", 1, 0, "/proc"),
     ("text/src/resources.rs", 1, 0, "an input, which may be a pipe"),
+    ("server/src/access_token.rs", 1, 0, "a token, which may come from a pipe"),
     ("cli/src/inputs.rs", 1, 0, "an input, which may be a pipe"),
     ("io/src/bytes/input.rs", 1, 0, "an input, which may be a pipe"),
     ("io/src/bytes/read_once.rs", 1, 0, "an input, which may be a pipe"),

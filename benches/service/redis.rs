@@ -48,7 +48,7 @@ fn yes() -> bool {
 
 type Failure = (axum::http::StatusCode, String);
 
-fn failure(error: impl ToString) -> Failure {
+fn failure(error: &impl ToString) -> Failure {
     (axum::http::StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
 }
 
@@ -57,7 +57,10 @@ fn parse(items: &Items) -> Result<Vec<u64>, Failure> {
         Items::One(item) => std::slice::from_ref(item),
         Items::Many(items) => items,
     };
-    items.iter().map(|item| u64::from_str_radix(&item.fingerprint, 16).map_err(failure)).collect()
+    items
+        .iter()
+        .map(|item| u64::from_str_radix(&item.fingerprint, 16).map_err(|error| failure(&error)))
+        .collect()
 }
 
 /// Returns the keys of the four sets of a fingerprint: the number of the block and its 16 bits.
@@ -76,7 +79,7 @@ async fn look_up(redis: &mut ConnectionManager, fingerprints: &[u64]) -> Result<
             pipeline.smembers(&key[..]);
         }
     }
-    let members: Vec<Vec<i64>> = pipeline.query_async(redis).await.map_err(failure)?;
+    let members: Vec<Vec<i64>> = pipeline.query_async(redis).await.map_err(|error| failure(&error))?;
     let matches = fingerprints.iter().zip(members.chunks(4)).map(|(&query, sets)| {
         let mut near: Vec<u64> = sets.iter().flatten().map(|&member| member as u64).collect();
         near.retain(|member| (member ^ query).count_ones() <= MAX_DISTANCE);
@@ -130,7 +133,7 @@ async fn documents(
         }
         answers.push(Answer { result: Some(if is_new { "stored" } else { "duplicate" }), matches });
     }
-    pipeline.query_async::<()>(&mut redis).await.map_err(failure)?;
+    pipeline.query_async::<()>(&mut redis).await.map_err(|error| failure(&error))?;
     Ok(respond(&items, answers))
 }
 

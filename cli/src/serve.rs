@@ -13,8 +13,8 @@ use crate::numbers::parse_bytes;
 use crate::profile_args::ProfileArgs;
 
 const EXAMPLES: &str = "\
-The service answers JSON over HTTP/1.1 and HTTP/2: documents in, near-duplicates out. See docs/service.md for running, securing and \
-watching it; /openapi.json describes all requests and answers.
+See docs/service.md for running, securing and watching a service. It answers JSON over HTTP/1.1 and HTTP/2: documents in, \
+near-duplicates out. /openapi.json describes all requests and answers.
 
 SIGTERM and Ctrl-C end the service: requests that were accepted are answered, and the store is closed. Exit status: 0 after such an \
 end.

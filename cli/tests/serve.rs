@@ -29,7 +29,9 @@ impl ServiceProcess {
         while !line.contains("ready: ") {
             line.clear();
             assert!(log.read_line(&mut line).unwrap() > 0, "the service ended: {:?}", process.wait());
-            url = url.or_else(|| Some(line.trim_end().split_once("listening on ")?.1.to_owned()));
+            url = url.or_else(|| {
+                Some(line.trim_end().split_once("listening on ")?.1.split('"').next()?.to_owned())
+            });
         }
         ServiceProcess { process, log, url: url.unwrap() }
     }
@@ -204,17 +206,22 @@ fn tokens_come_from_files_or_the_environment() {
         (&["--read-token-file", "short.token"], "16 or more"),
         (&["--read-only"], "--read-token-file"),
         (&["--tls-certificate", "write.token"], "--tls-key"),
-        (&["--refresh", "5"], "--read-only"),
+        (&["--log", "xml"], "text or json"),
+    ] {
+        folder.run(&[&listen, args].concat()).fails(2, message);
+    }
+    let listen = ["serve", "store", "--listen", "127.0.0.1:0"];
+    for (args, message) in [
+        (&["--refresh", "5"][..], "--read-only"),
         (&["--allow-origin", "*"], "https://example.org"),
         (&["--max-requests", "0"], "limit is 0"),
-        (&["--log", "xml"], "text or json"),
     ] {
         folder.run(&[&listen, args].concat()).fails(2, message);
     }
     let mut command = folder.command(&listen);
     command.env("SIMSTORE_READ_TOKEN", "short");
     crate::CommandOutput::new(command.output().unwrap()).fails(2, "SIMSTORE_READ_TOKEN");
-    folder.run(&["serve", "missing"]).fails(1, "missing");
+    folder.run(&["serve", "missing", "--listen", "127.0.0.1:0"]).fails(1, "missing");
     let tls = [
         "serve", "store", "--listen", "127.0.0.1:0", "--tls-certificate", "none.hex", "--tls-key", "none.hex",
     ];

@@ -16,6 +16,7 @@ use crate::config::criterion::Criterion;
 use crate::config::resolve::ResolvedConfig;
 use crate::documents::Corpus;
 use crate::documents::keep_rule::KeepRule;
+use crate::documents::text_starts::TextStarts;
 use crate::pipeline::read_corpus::read_corpus;
 use crate::pipeline::stages::Pipeline;
 use crate::report::Report;
@@ -121,10 +122,15 @@ pub(crate) fn find_duplicates(
     if let Some(added) = resolved.last_run.added_by_same_run(&run, config, &outputs.requested)? {
         return Ok(Report::for_repeated_run(resolved.criterion, counts, added));
     }
+    let texts = match resolved.has_report {
+        true => Some(TextStarts::new(&workspace.temporary)?),
+        false => None,
+    };
     let stages = Pipeline {
         resolved: &resolved,
         with_pairs: config.pairs || outputs.requested.needs_pairs(),
         with_histogram: resolved.has_report,
+        texts: texts.as_ref(),
         corpus: &corpus,
         signatures: signatures.as_ref(),
         checkpoints: config.resume.as_ref().map(|resume| StageCheckpoints {
@@ -137,7 +143,12 @@ pub(crate) fn find_duplicates(
     };
     let outcome = stages.run()?;
     let addition = config.add.is_some().then(|| StoreAddition::new(&resolved, run, signatures));
-    Report::new(RunResults { resolved, corpus, outcome, workspace, addition }, counts, outputs, recorder)
+    Report::new(
+        RunResults { resolved, corpus, outcome, texts, workspace, addition },
+        counts,
+        outputs,
+        recorder,
+    )
 }
 
 /// Returns a hash of the documents and options, which identifies the run. Stores keep this hash, so later

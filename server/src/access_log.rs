@@ -69,11 +69,11 @@ pub(crate) async fn record_request(
     let milliseconds = elapsed.as_secs_f64() * 1e3;
     let request_id = id.to_str().unwrap_or_default();
     let error = response.extensions().get::<ServiceError>();
-    let message = error.map_or("", |error| error.message.as_str());
+    let error = error.map_or("", |error| error.message.as_str());
     if status.is_server_error() {
-        tracing::warn!(request_id, %method, path, status = status.as_u16(), milliseconds, message, "request failed");
+        tracing::warn!(request_id, %method, path, status = status.as_u16(), milliseconds, error, "request failed");
     } else if status.is_client_error() {
-        tracing::info!(request_id, %method, path, status = status.as_u16(), milliseconds, message, "request refused");
+        tracing::info!(request_id, %method, path, status = status.as_u16(), milliseconds, error, "request refused");
     } else if elapsed > SLOW_REQUEST {
         tracing::info!(request_id, %method, path, status = status.as_u16(), milliseconds, "slow request");
     } else {

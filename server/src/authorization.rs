@@ -1,6 +1,5 @@
-//! Tokens of clients, and which token a request needs.
+//! The token that a request needs.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
@@ -8,60 +7,10 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
-use simstore::{Error, Result};
-use subtle::ConstantTimeEq;
 
+use crate::access_token::AccessToken;
 use crate::service_error::{ServiceError, ServiceResult};
 use crate::service_state::ServiceState;
-
-/// Minimum length of a token in bytes.
-const MIN_TOKEN_BYTES: usize = 16;
-
-/// A secret that a client sends with each request, in the header `Authorization: Bearer TOKEN`. It is compared in constant time, and
-/// never written to a log.
-#[derive(Clone)]
-pub struct AccessToken(String);
-
-impl AccessToken {
-    /// Creates a token from its text. White space around it is removed.
-    ///
-    /// # Errors
-    /// [`Error::BadArgument`] if the token has fewer than 16 characters, or others than visible ASCII characters.
-    pub fn new(text: &str) -> Result<AccessToken> {
-        let token = text.trim();
-        if token.len() < MIN_TOKEN_BYTES || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(Error::BadArgument(format!(
-                "a token has {MIN_TOKEN_BYTES} or more visible ASCII characters without spaces, such as the output of `openssl rand -hex 32`"
-            )));
-        }
-        Ok(AccessToken(token.to_owned()))
-    }
-
-    /// Reads a token from a file.
-    ///
-    /// # Errors
-    /// [`Error::Io`] if the file cannot be read; the errors of [`AccessToken::new`].
-    pub fn read(path: &Path) -> Result<AccessToken> {
-        let text = std::fs::read_to_string(path).map_err(Error::io(path, "read"))?;
-        AccessToken::new(&text).map_err(|error| Error::BadArgument(format!("{}: {error}", path.display())))
-    }
-
-    fn is_equal(&self, other: &str) -> bool {
-        self.0.as_bytes().ct_eq(other.as_bytes()).into()
-    }
-}
-
-impl PartialEq for AccessToken {
-    fn eq(&self, other: &Self) -> bool {
-        self.is_equal(&other.0)
-    }
-}
-
-impl std::fmt::Debug for AccessToken {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("AccessToken")
-    }
-}
 
 /// What a request needs: nothing, the right to read, or the right to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,13 +102,6 @@ mod tests {
         assert!(check(NeededRight::Write, None, None, None).is_ok());
         assert!(check(NeededRight::Read, None, None, Some(&write)).is_ok());
         assert!(check(NeededRight::Write, None, None, Some(&write)).is_err());
-    }
-
-    #[test]
-    fn tokens_are_long_and_secret() {
-        assert!(AccessToken::new("short").is_err() && AccessToken::new("0123456789 0123456789").is_err());
-        let token = AccessToken::new("0123456789abcdef").unwrap();
-        assert_eq!(format!("{token:?}"), "AccessToken");
     }
 
     #[test]

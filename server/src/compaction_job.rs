@@ -8,8 +8,8 @@ use axum::http::StatusCode;
 use simstore::progress::{Progress, ProgressCallback};
 
 use crate::messages::CompactionMessage;
-use crate::served_store::ServedStore;
 use crate::service_error::{ServiceError, ServiceResult};
+use crate::stores::ServedStore;
 
 /// State of the compaction of a store.
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ impl CompactionJob {
         tokio::task::spawn_blocking(move || {
             let result = store.compact(progress);
             if let Err(error) = &result {
-                tracing::error!(message = error.message, "the compaction failed");
+                tracing::error!(error = error.message, "the compaction failed");
             }
             *job.last_error.lock().unwrap_or_else(PoisonError::into_inner) =
                 result.err().map(|error| error.message);

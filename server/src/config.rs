@@ -7,7 +7,7 @@ use std::time::Duration;
 use simstore::{Error, Result, StoreOptions};
 use simstore_text::Resources;
 
-use crate::authorization::AccessToken;
+use crate::access_token::AccessToken;
 
 /// Default port of the service.
 const DEFAULT_PORT: u16 = 8120;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 
-use crate::served_store::ServedStore;
 use crate::service_error::{ServiceError, ServiceResult};
 use crate::service_state::ServiceState;
+use crate::stores::ServedStore;
 
 impl ServiceState {
     /// Runs work on the store, on a thread that may wait. The number of these threads is bounded; other requests wait for one.

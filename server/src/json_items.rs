@@ -4,6 +4,7 @@ use axum::http::StatusCode;
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 use serde_json::value::RawValue;
+use simstore::error::excerpt;
 
 use crate::config::ServiceLimits;
 use crate::messages::{CompareMessage, ComparedSide, DocumentMessage, QueryMessage};
@@ -62,9 +63,20 @@ pub(crate) fn parse_item<I: RequestItem>(json: &[u8], limits: &ServiceLimits) ->
 }
 
 fn json_error(error: &serde_json::Error) -> ServiceError {
+    let message = shorten(&error.to_string());
     match error.classify() {
-        Category::Data => ServiceError::unusable("invalid-member", error.to_string()),
-        _ => ServiceError::new(StatusCode::BAD_REQUEST, "malformed-json", format!("malformed JSON: {error}")),
+        Category::Data => ServiceError::unusable("invalid-member", message),
+        _ => {
+            ServiceError::new(StatusCode::BAD_REQUEST, "malformed-json", format!("malformed JSON: {message}"))
+        }
+    }
+}
+
+/// Shortens a message that may quote a long text of the request. Keeps the position at the end of the message.
+fn shorten(message: &str) -> String {
+    match message.rsplit_once(" at line ") {
+        Some((reason, position)) => format!("{} at line {position}", excerpt(reason)),
+        None => excerpt(message).into_owned(),
     }
 }
 

@@ -14,10 +14,11 @@
 //! # Where to start in the code
 //!
 //! `router` lists all routes, and the layers that each request passes. `routes` has one file for each route. `messages` has the
-//! bodies of requests and answers. `served_store` connects them to the stores of the engine.
+//! bodies of requests and answers. `stores` connects them to the stores of the engine.
 #![forbid(unsafe_code)]
 
 mod access_log;
+mod access_token;
 mod authorization;
 mod body_reader;
 mod compaction_job;
@@ -28,7 +29,6 @@ mod json_items;
 mod line_stream;
 mod messages;
 mod metrics;
-mod openapi;
 mod page;
 mod request_id;
 mod request_limits;
@@ -36,15 +36,16 @@ mod request_origin;
 mod router;
 mod routes;
 mod serve;
-mod served_store;
 mod service_error;
 mod service_state;
+mod stop_signal;
+mod stores;
 mod sync_group;
 mod text_comparison;
 mod tls;
 
 pub use crate::access_log::{LogFormat, start_logging};
-pub use crate::authorization::AccessToken;
+pub use crate::access_token::AccessToken;
 pub use crate::config::{ServerConfig, ServiceLimits, TlsFiles};
-pub use crate::openapi::openapi_json;
+pub use crate::routes::openapi::openapi_json;
 pub use crate::serve::{RunningService, serve};

@@ -21,15 +21,14 @@ use crate::service_state::ServiceState;
 
 /// Number of parts of the answer that wait until the client reads them. Each has the lines of one part of the body.
 const WAITING_PARTS: usize = 64;
-/// Maximum number of lines that are worked on together.
-const BATCH_LINES: usize = 1024;
 
-/// Answers a stream of lines. `work` returns the answers of some items, in their order. The stream ends early after an error that is not
+/// Answers a stream of lines. `work` returns the answers of up to `batch_lines` items, in their order. The stream ends early after an error that is not
 /// the error of one line; its last line is this error.
 pub(crate) fn answer_lines<I, A, W, R>(
     state: Arc<ServiceState>,
     body: Body,
     under_way: impl Send + 'static,
+    batch_lines: usize,
     work: W,
 ) -> Response
 where
@@ -41,7 +40,7 @@ where
     let (sender, receiver) = mpsc::channel(WAITING_PARTS);
     tokio::spawn(async move {
         let _under_way = under_way;
-        if let Err(error) = answer_parts(&state, body, &sender, work).await {
+        if let Err(error) = answer_parts(&state, body, &sender, batch_lines, work).await {
             let line = lines_of(&[ItemAnswer::<()>::Error(error.body())]);
             let _ = send_part(&state, &sender, line).await;
         }
@@ -54,6 +53,7 @@ async fn answer_parts<I, A, W, R>(
     state: &Arc<ServiceState>,
     mut body: Body,
     sender: &mpsc::Sender<Result<Bytes, Infallible>>,
+    batch_lines: usize,
     work: W,
 ) -> ServiceResult<()>
 where
@@ -80,7 +80,7 @@ where
         let mut items = Vec::new();
         for line in lines {
             items.push(parse_item::<I>(line, limits));
-            if items.len() == BATCH_LINES {
+            if items.len() == batch_lines {
                 send_part(state, sender, lines_of(&work(std::mem::take(&mut items)).await?)).await?;
             }
         }

@@ -10,14 +10,14 @@ use axum_server::Handle;
 use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use simstore::{Error, Result};
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use crate::config::ServerConfig;
 use crate::connection_limit::ConnectionLimit;
 use crate::router::router;
-use crate::served_store::open_store;
 use crate::service_state::ServiceState;
+use crate::stop_signal::stop_signal;
+use crate::stores::open_store;
 use crate::tls::{follow_certificate, read_certificate};
 
 /// Time for work on the store to end after the last answer.
@@ -96,10 +96,6 @@ impl RunningService {
     pub fn wait(mut self) -> Result<()> {
         let opening = self.opening.take();
         let outcome = self.runtime.block_on(async {
-            let mut terminate = signal(SignalKind::terminate()).map_err(|source| Error::Thread { source })?;
-            let mut interrupt = signal(SignalKind::interrupt()).map_err(|source| Error::Thread { source })?;
-            // SIGHUP says that files have changed. They are looked at every few seconds anyway.
-            let _hangup = signal(SignalKind::hangup()).map_err(|source| Error::Thread { source })?;
             let failed = async {
                 match opening {
                     Some(opening) => opened(opening).await.err(),
@@ -108,8 +104,7 @@ impl RunningService {
             };
             tokio::select! {
                 Some(error) = failed => Err(error),
-                _ = terminate.recv() => Ok(()),
-                _ = interrupt.recv() => Ok(()),
+                signalled = stop_signal() => signalled,
             }
         });
         let stopped = self.stop();
@@ -180,7 +175,8 @@ async fn listen(
     state: Arc<ServiceState>,
 ) -> std::io::Result<()> {
     let limits = state.config.limits;
-    let connections = ConnectionLimit::new(limits.connections, state.metrics.connections().clone());
+    let connections =
+        ConnectionLimit::new(limits.connections, limits.idle_time, state.metrics.connections().clone());
     drop(state);
     let mut server =
         axum_server::from_tcp(listener)?.handle(handle).first_request_timeout(limits.header_time);

@@ -8,8 +8,8 @@ use tokio::sync::Semaphore;
 use crate::compaction_job::CompactionJob;
 use crate::config::ServerConfig;
 use crate::metrics::{ServiceMetrics, SharedMetrics};
-use crate::served_store::ServedStore;
 use crate::service_error::{ServiceError, ServiceResult};
+use crate::stores::ServedStore;
 use crate::sync_group::SyncGroup;
 
 /// Number of threads that work on the store at a time, for each core. More than one, because some wait for the disk.
@@ -18,7 +18,7 @@ const ENGINE_THREADS_PER_CORE: usize = 4;
 pub(crate) const BODY_UNIT: usize = 1 << 10;
 
 /// A store that is open, and the task that syncs it.
-pub(crate) struct OpenedStore {
+pub(crate) struct ServingStore {
     pub(crate) store: Arc<dyn ServedStore>,
     pub(crate) syncs: SyncGroup,
 }
@@ -35,7 +35,7 @@ pub(crate) struct ServiceState {
     pub(crate) engine_threads: Arc<Semaphore>,
     /// One permit for each [`BODY_UNIT`] of memory for bodies.
     pub(crate) body_units: Arc<Semaphore>,
-    opened: OnceLock<OpenedStore>,
+    opened: OnceLock<ServingStore>,
     last_error: std::sync::Mutex<Option<String>>,
 }
 
@@ -61,14 +61,14 @@ impl ServiceState {
     pub(crate) fn set_store(&self, store: Arc<dyn ServedStore>) {
         let syncs = SyncGroup::start(store.clone(), self.metrics.clone());
         // The store is set once, when it is open.
-        let _ = self.opened.set(OpenedStore { store, syncs });
+        let _ = self.opened.set(ServingStore { store, syncs });
     }
 
     /// Returns the store.
     ///
     /// # Errors
     /// The status 503 while the store is being opened.
-    pub(crate) fn opened(&self) -> ServiceResult<&OpenedStore> {
+    pub(crate) fn opened(&self) -> ServiceResult<&ServingStore> {
         self.opened.get().ok_or_else(ServiceError::not_ready)
     }
 
@@ -81,7 +81,7 @@ impl ServiceState {
     pub(crate) fn record_error(&self, message: &str) {
         let mut last = self.last_error.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if last.as_deref() != Some(message) {
-            tracing::error!(message, "the store reports an error");
+            tracing::error!(error = message, "the store reports an error");
             *last = Some(message.to_owned());
         }
     }

@@ -6,8 +6,8 @@ use std::time::Instant;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::metrics::SharedMetrics;
-use crate::served_store::ServedStore;
 use crate::service_error::{ServiceError, ServiceResult};
+use crate::stores::ServedStore;
 
 /// Maximum number of requests that share a sync.
 const MAX_WAITING: usize = 4096;

@@ -39,6 +39,24 @@ fn slow_clients_are_cut_off() {
 }
 
 #[test]
+fn clients_that_do_not_read_are_cut_off() {
+    let service = start(|config| config.limits.idle_time = Duration::from_millis(300));
+    let list = (0..2000_u64).map(|id| json!({"id": id, "fingerprint": hex(1)})).collect::<Vec<_>>();
+    service.post("/documents?if_new=false&durability=os", &json!(list)).with_status(200);
+    // An answer of 15 MB, more than the buffers of the connection take.
+    let query = json!(vec![json!({"fingerprint": hex(1), "limit": 2000}); 100]).to_string();
+    let mut connections = Vec::new();
+    for _ in 0..3 {
+        connections.push(RawConnection::begin(&service, "/query", query.len(), &query));
+    }
+    // The connection that asks for the metrics is the only one left.
+    let count = "simstore_connections 1\n";
+    while !service.request("GET", "/metrics").send().unwrap().text().unwrap().contains(count) {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
 fn cut_bodies_store_nothing() {
     let service = start(|_| ());
     let document = json!({"id": 1, "fingerprint": hex(1)}).to_string();
@@ -207,4 +225,18 @@ fn a_stop_does_not_wait_for_ever() {
     wait_for_requests(&service, 1);
     service.stop();
     assert_eq!(held.read_to_end(), "");
+}
+
+#[test]
+fn answers_of_lists_are_bounded() {
+    let service = start(|config| config.limits.results = 2);
+    let list = (0..10_u64).map(|id| json!({"id": id, "fingerprint": hex(1)})).collect::<Vec<_>>();
+    service.post("/documents?if_new=false&durability=os", &json!(list)).with_status(200);
+    let query = json!({"fingerprint": hex(1), "limit": 2});
+    let answers = service.post("/query", &json!(vec![query.clone(); 100])).with_status(200);
+    assert_eq!((answers.as_array().unwrap().len(), &answers[99]["total"]), (100, &json!(10)));
+    service.post("/query", &json!(vec![query.clone(); 101])).fails(413, "too-many-matches", "200 matches");
+    // A stream is answered part by part.
+    let lines = service.post_lines("/query", &format!("{query}\n").repeat(300));
+    assert!(lines.len() == 300 && lines.iter().all(|line| line["matches"].as_array().unwrap().len() == 2));
 }

@@ -37,6 +37,9 @@ fn bad_bodies() {
             answer.fails(status, code, message);
         }
         service.post_bytes(path, b"{\"text\": \"\xff\"}".to_vec()).fails(400, "malformed-json", "unicode");
+        let long = service.post_bytes(path, format!("{{\"{}\": 1}}", "x".repeat(100_000)));
+        assert!(long.body["error"].as_str().unwrap().len() < 300, "{}", long.body);
+        long.fails(422, "invalid-member", "at line 1 column 100003");
         let deep = "[".repeat(100_000);
         service.post_bytes(path, deep.into_bytes()).fails(400, "malformed-json", "line 1");
         let nested = format!("{{\"text\": {}1{}}}", "[".repeat(1000), "]".repeat(1000));

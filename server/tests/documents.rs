@@ -38,7 +38,7 @@ fn a_fingerprint_is_stored_once() {
         service.get("/documents/7").with_status(200),
         json!({"id": 7, "fingerprints": ["0123456789abcdef"]})
     );
-    assert_eq!(service.delete("/documents/7").with_status(200), json!({"id": "7", "deleted": true}));
+    assert_eq!(service.delete("/documents/7").with_status(200), json!({"id": 7, "deleted": true}));
     service.delete("/documents/7").fails(404, "no-document", "`7`");
     service.get("/documents/7").fails(404, "no-document", "`7`");
     assert_eq!(service.post("/documents?if_new=false", &other).with_status(201)["id"], 7);

@@ -11,6 +11,7 @@ pub(crate) mod repeated_ids;
 pub(crate) mod rereader;
 pub(crate) mod scan;
 pub(crate) mod spilled_blocks;
+pub(crate) mod text_starts;
 
 use std::any::Any;
 use std::borrow::Cow;

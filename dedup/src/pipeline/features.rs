@@ -13,6 +13,7 @@ use simstore_text::Profile;
 use crate::config::resolve::ResolvedConfig;
 use crate::documents::Corpus;
 use crate::documents::rereader::DocumentRereader;
+use crate::documents::text_starts::{TextStart, TextStarts};
 use crate::workspace::Workspace;
 use simstore_corpus::Observer;
 use simstore_corpus::Stage;
@@ -197,6 +198,8 @@ pub(crate) struct FeatureReader<'a> {
     pub(crate) resolved: &'a ResolvedConfig,
     pub(crate) workspace: &'a Workspace,
     pub(crate) observer: &'a dyn Observer,
+    /// Where the starts of the texts are put aside, for the report page.
+    pub(crate) texts: Option<&'a TextStarts>,
 }
 
 impl FeatureReader<'_> {
@@ -228,27 +231,38 @@ impl FeatureReader<'_> {
             let (document, number) = pair?;
             let record = reread.record(document as usize)?.detached();
             bytes += record.size();
-            batch.push((number, record));
+            batch.push((document, number, record));
             stage.add(1)?;
             if batch.len() == BATCH || bytes > BATCH_BYTES {
-                append(&mut all, std::mem::take(&mut batch), profile, options)?;
+                append(&mut all, std::mem::take(&mut batch), profile, options, self.texts)?;
                 bytes = 0;
             }
         }
-        append(&mut all, batch, profile, options)?;
+        append(&mut all, batch, profile, options, self.texts)?;
         all.finish()
     }
 }
 
-/// Computes the features of a batch of records on all cores, and appends them to the file in order.
+/// Computes the features of a batch of records on all cores, and appends them to the file in order. Also puts the starts of the texts
+/// aside, if `texts` is set. A record comes with the index of its document and the index of its features.
 fn append(
     all: &mut FeatureFileWriter,
-    batch: Vec<(u32, Record)>,
+    batch: Vec<(u64, u32, Record)>,
     profile: &Profile,
     options: &DocumentOptions,
+    texts: Option<&TextStarts>,
 ) -> Result<()> {
-    let features =
-        |(number, record): (u32, Record)| Ok((number, profile.feature_set(&record.parse(options)?.text)));
-    let features: Result<Vec<(u32, Vec<u64>)>> = batch.into_par_iter().map(features).collect();
-    features?.into_iter().try_for_each(|(number, features)| all.push(number, &features))
+    let read = |(document, number, record): (u64, u32, Record)| -> Result<_> {
+        let parsed = record.parse(options)?;
+        let start = texts.map(|_| TextStart::new(&parsed.text));
+        Ok((document, number, profile.feature_set(&parsed.text), start))
+    };
+    let read: Vec<_> = batch.into_par_iter().map(read).collect::<Result<_>>()?;
+    for (document, number, features, start) in read {
+        all.push(number, &features)?;
+        if let (Some(texts), Some(start)) = (texts, start) {
+            texts.push(document, &start)?;
+        }
+    }
+    Ok(())
 }

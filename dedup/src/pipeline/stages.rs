@@ -8,6 +8,7 @@ use crate::config::criterion::Criterion;
 use crate::config::resolve::ResolvedConfig;
 use crate::documents::Corpus;
 use crate::documents::preference_ranks::PreferenceRanks;
+use crate::documents::text_starts::TextStarts;
 use crate::pipeline::bit_set::AtomicBitSet;
 use crate::pipeline::boilerplate::Boilerplate;
 use crate::pipeline::by_similarity::{SimilarityOptions, SimilarityResult, SimilarityStages};
@@ -36,6 +37,8 @@ pub(crate) struct Pipeline<'a> {
     pub(crate) signatures: Option<&'a Rows<SignatureRow>>,
     /// Folder that keeps the results of stages for `--resume`; `None` without that option.
     pub(crate) checkpoints: Option<StageCheckpoints<'a>>,
+    /// Where the starts of compared texts are put aside, for the report page.
+    pub(crate) texts: Option<&'a TextStarts>,
     pub(crate) workspace: &'a Workspace,
     pub(crate) observer: &'a dyn Observer,
 }
@@ -179,7 +182,7 @@ impl Pipeline<'_> {
 
     /// Returns a reader that reads the inputs a second time, and computes the features of documents.
     pub(crate) fn feature_reader(&self) -> FeatureReader<'_> {
-        let &Pipeline { resolved, corpus, workspace, observer, .. } = self;
-        FeatureReader { corpus, resolved, workspace, observer }
+        let &Pipeline { resolved, corpus, workspace, observer, texts, .. } = self;
+        FeatureReader { corpus, resolved, workspace, observer, texts }
     }
 }

@@ -14,6 +14,7 @@ use crate::config::criterion::Criterion;
 use crate::config::resolve::ResolvedConfig;
 use crate::documents::Corpus;
 use crate::documents::rereader::DocumentRereader;
+use crate::documents::text_starts::TextStarts;
 use crate::pipeline::clusters::ClusterCursor;
 use crate::pipeline::stages::PipelineResult;
 use crate::reference_stores::ReferenceStore;
@@ -27,6 +28,8 @@ pub(crate) struct RunResults {
     pub(crate) resolved: ResolvedConfig,
     pub(crate) corpus: Corpus,
     pub(crate) outcome: PipelineResult,
+    /// Starts of the texts that were compared, if a report page may be made.
+    pub(crate) texts: Option<TextStarts>,
     pub(crate) workspace: Workspace,
     /// Data for adding the kept documents to the first reference store, if documents are added.
     pub(crate) addition: Option<StoreAddition>,

@@ -48,6 +48,14 @@ pub(crate) enum ItemAnswer<A> {
     Error(ErrorMessage),
 }
 
+/// A body with one item, or with an array of items.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum OneOrList<O, L> {
+    One(O),
+    List(Vec<L>),
+}
+
 /// Returns an answer with a JSON body, which ends with a line feed.
 pub(crate) fn json_response(status: StatusCode, body: &impl Serialize) -> Response {
     match serde_json::to_vec(body) {

@@ -61,11 +61,10 @@ pub(crate) async fn delete_document(
 ) -> ServiceResult<Response> {
     let (id, parameters) = (path_id(id)?, checked(parameters)?);
     let sought = id.clone();
-    if !state.on_engine_thread(move |store| store.delete(&sought)).await? {
-        return Err(ServiceError::no_document(&id));
-    }
+    let deleted = state.on_engine_thread(move |store| store.delete(&sought)).await?;
+    let id = deleted.ok_or_else(|| ServiceError::no_document(&id))?;
     make_durable(&state, parameters.durability).await?;
-    Ok(json_response(StatusCode::OK, &DeletionAnswer { id: id.to_answer(), deleted: true }))
+    Ok(json_response(StatusCode::OK, &DeletionAnswer { id, deleted: true }))
 }
 
 fn path_id(id: Result<Path<String>, PathRejection>) -> ServiceResult<JsonId> {

@@ -12,15 +12,17 @@ use crate::body_reader::{BodyKind, read_body};
 use crate::json_items::{JsonItems, parse_items};
 use crate::line_stream::answer_lines;
 use crate::messages::{
-    DocumentAnswer, DocumentMessage, DocumentOutcome, ErrorMessage, ItemAnswer, json_response,
+    DocumentAnswer, DocumentMessage, DocumentOutcome, ErrorMessage, ItemAnswer, OneOrList, json_response,
 };
 use crate::request_limits::UnderWay;
-use crate::served_store::AdditionOptions;
 use crate::service_error::{ServiceError, ServiceResult};
 use crate::service_state::ServiceState;
+use crate::stores::AdditionOptions;
 
 /// Number of matches that the answer for a duplicate lists.
 const LISTED_MATCHES: usize = 100;
+/// Number of documents of a stream that are stored together, with one sync.
+const BATCH_LINES: usize = 1024;
 
 /// Store documents
 ///
@@ -35,7 +37,7 @@ const LISTED_MATCHES: usize = 100;
     request_body(
         description = "A document, an array of documents, or a stream of lines",
         content(
-            (DocumentMessage = "application/json", examples(
+            (OneOrList<DocumentMessage, DocumentMessage> = "application/json", examples(
                 ("text" = (summary = "A text, for a store with a text profile", value = json!({"id": 7, "text": "To be, or not to be, that is the question"}))),
                 ("fingerprint" = (summary = "A fingerprint of 64 bits", value = json!({"id": 8, "fingerprint": "0123456789abcdef"}))),
                 ("array" = (summary = "Several documents", value = json!([{"id": 9, "text": "Whether 'tis nobler in the mind to suffer"}, {"text": "The slings and arrows of outrageous fortune"}]))),
@@ -44,7 +46,7 @@ const LISTED_MATCHES: usize = 100;
         )
     ),
     responses(
-        (status = 200, description = "Not stored: a near-duplicate, or already present. For an array or a stream: the answers", content((DocumentAnswer = "application/json"), (ItemAnswer<DocumentAnswer> = "application/x-ndjson"))),
+        (status = 200, description = "Not stored: a near-duplicate, or already present. For an array or a stream: the answers", content((OneOrList<DocumentAnswer, ItemAnswer<DocumentAnswer>> = "application/json"), (ItemAnswer<DocumentAnswer> = "application/x-ndjson"))),
         (status = 201, description = "Stored", body = DocumentAnswer),
         (status = 409, description = "The id is stored with other content", body = ErrorMessage),
         (status = 422, description = "Not a document of this store, or a text without words", body = ErrorMessage),
@@ -67,7 +69,7 @@ pub(crate) async fn add_documents(
     if BodyKind::from_headers(&parts.headers)? == BodyKind::Lines {
         let worker = state.clone();
         let work = move |documents| add_list(worker.clone(), documents, parameters);
-        return Ok(answer_lines::<DocumentMessage, _, _, _>(state, body, under_way, work));
+        return Ok(answer_lines::<DocumentMessage, _, _, _>(state, body, under_way, BATCH_LINES, work));
     }
     let (body, _memory) = read_body(&state, &parts.headers, body).await?;
     match parse_items(&body, &state.config.limits)? {

@@ -9,9 +9,9 @@ use axum::response::Response;
 
 use super::parameters::checked_path;
 use crate::messages::{BlockDetails, ErrorMessage, SegmentDetails, TableDetails, json_response};
-use crate::served_store::TablePlace;
 use crate::service_error::ServiceResult;
 use crate::service_state::ServiceState;
+use crate::stores::TablePlace;
 
 /// List the segments
 ///

@@ -8,6 +8,7 @@ use simstore_corpus::{Observer, Stage};
 use simstore_text::{DiffSegment, DocumentComparer, WordDiff};
 
 use crate::documents::rereader::DocumentRereader;
+use crate::documents::text_starts::TextStart;
 use crate::report::page::cluster_rows::{ClusterRows, ComparisonRequest, RepresentativePlace};
 use crate::report::page::page_data::{ComparisonData, SegmentData, page_bytes};
 use crate::report::run_results::RunResults;
@@ -18,31 +19,11 @@ const MAX_COMPARISONS: usize = 2500;
 const MAX_BYTES: usize = 6 << 20;
 /// Limit of one comparison, in bytes of the page.
 const MAX_COMPARISON_BYTES: usize = 16 << 10;
-/// Length of the start of a text that is compared, in bytes. It bounds the time of a comparison.
-const MAX_TEXT_BYTES: usize = 32 << 10;
 /// Number of equal words shown on each side of a difference.
 const CONTEXT_WORDS: usize = 25;
 
-/// Start of a text.
-#[derive(Clone, Debug, Default)]
-struct TextStart {
-    text: String,
-    is_cut: bool,
-}
-
-impl TextStart {
-    fn new(mut text: String) -> TextStart {
-        let length = (0..=text.len().min(MAX_TEXT_BYTES)).rev().find(|&end| text.is_char_boundary(end));
-        let length = length.unwrap_or_default();
-        let is_cut = length < text.len();
-        text.truncate(length);
-        text.shrink_to_fit();
-        TextStart { text, is_cut }
-    }
-}
-
 /// Makes the requested comparisons, as many as the page has room for, and enters their numbers in the rows. Reads the inputs
-/// again.
+/// again if they have requested texts that were not put aside.
 pub(crate) fn compare_documents(
     results: &RunResults,
     rows: &mut ClusterRows,
@@ -84,21 +65,30 @@ fn read_documents(
     observer: &dyn Observer,
 ) -> Result<BTreeMap<usize, TextStart>> {
     let Some(inputs) = results.resolved.documents() else { return Ok(BTreeMap::new()) };
-    let mut documents: BTreeMap<usize, TextStart> = BTreeMap::new();
+    let mut documents: BTreeMap<usize, Option<TextStart>> = BTreeMap::new();
     for request in requests {
-        documents.insert(request.document, TextStart::default());
+        documents.insert(request.document, None);
         if let RepresentativePlace::Input(document) = request.representative {
-            documents.insert(document, TextStart::default());
+            documents.insert(document, None);
         }
     }
-    let mut rereader = DocumentRereader::new(&results.corpus, inputs, &results.workspace);
-    let stage = Stage::new(observer, "documents compared")
-        .with_read_progress(rereader.progress(), || inputs.total_bytes());
-    for (&document, start) in &mut documents {
-        *start = TextStart::new(rereader.record(document)?.into_document(inputs.options())?.text);
-        stage.add(1)?;
+    if let Some(texts) = &results.texts {
+        for (&document, start) in &mut documents {
+            *start = texts.get(document as u64)?;
+        }
     }
-    Ok(documents)
+    let mut missing = documents.iter_mut().filter(|(_, start)| start.is_none()).peekable();
+    if missing.peek().is_some() {
+        let mut rereader = DocumentRereader::new(&results.corpus, inputs, &results.workspace);
+        let stage = Stage::new(observer, "documents compared")
+            .with_read_progress(rereader.progress(), || inputs.total_bytes());
+        for (&document, start) in missing {
+            let text = rereader.record(document)?.into_document(inputs.options())?.text;
+            *start = Some(TextStart::new(&text));
+            stage.add(1)?;
+        }
+    }
+    Ok(documents.into_iter().filter_map(|(document, start)| Some((document, start?))).collect())
 }
 
 /// Reads the texts of the requested stored representatives. Stores without texts have none.
@@ -124,7 +114,7 @@ fn read_stored(
             continue;
         };
         if let Some(text) = comparer.text(snapshot, id)? {
-            texts.insert((store, id), TextStart::new(text));
+            texts.insert((store, id), TextStart::new(&text));
         }
     }
     Ok(texts)
@@ -142,7 +132,7 @@ fn compare_texts(a: &TextStart, b: &TextStart) -> ComparisonData {
             DiffSegment::Skipped(words) => SegmentData::Skipped(words),
         };
         bytes += page_bytes(&data);
-        // The first passage is shown even if it is long: `MAX_TEXT_BYTES` bounds it.
+        // The first passage is shown even if it is long: only the start of a text is compared.
         if comparison.more > 0 || bytes > MAX_COMPARISON_BYTES && !comparison.segments.is_empty() {
             comparison.more += usize::from(matches!(data, SegmentData::Changed(..)));
         } else {
@@ -157,14 +147,14 @@ mod tests {
     use super::*;
 
     fn start(text: &str) -> TextStart {
-        TextStart::new(text.to_owned())
+        TextStart::new(text)
     }
 
     #[test]
     fn only_the_start_of_a_long_text_is_compared() {
-        let long = "好 ".repeat(MAX_TEXT_BYTES);
+        let long = "好 ".repeat(1 << 15);
         let comparison = compare_texts(&start(&long), &start("好 坏"));
-        assert!(comparison.cut && page_bytes(&comparison) < 2 * MAX_TEXT_BYTES);
+        assert!(comparison.cut && page_bytes(&comparison) < 1 << 16);
         assert!(!compare_texts(&start("a"), &start("b")).cut);
     }
 

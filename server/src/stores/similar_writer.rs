@@ -131,12 +131,11 @@ impl SimilarWriter {
         Ok((is_stored && snapshot.name(number)?.is_none()).then_some(number))
     }
 
-    /// Deletes a document. Returns false if it is not stored.
-    pub(super) fn delete(&self, text: &str) -> ServiceResult<bool> {
+    /// Deletes a document. Returns its id, or `None` if it is not stored.
+    pub(super) fn delete(&self, text: &str) -> ServiceResult<Option<DocumentId>> {
         let _lock = self.locks.lock_name(text);
-        match self.number(text)? {
-            Some(number) => Ok(self.documents.remove(number)?),
-            None => Ok(false),
-        }
+        let Some(number) = self.number(text)? else { return Ok(None) };
+        let is_deleted = self.documents.remove(number)?;
+        Ok(is_deleted.then(|| self.ids.sought(text)))
     }
 }

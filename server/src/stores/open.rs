@@ -6,9 +6,9 @@ use simstore::any::Width;
 use simstore::{Durability, Error, Fingerprint, Result, Snapshot, Store, StoreOptions, each_width};
 use simstore_text::{DocumentComparer, Profile, SimilarDocuments, SimilarSettings};
 
-use super::ServedStore;
 use super::fingerprint_store::FingerprintStore;
 use super::fingerprint_writer::FingerprintWriter;
+use super::served_store::ServedStore;
 use super::similar_store::SimilarStore;
 use super::similar_writer::SimilarWriter;
 use super::store_access::StoreAccess;

@@ -64,6 +64,14 @@ impl IdAssigner {
         self.with_state(|state| state.scheme == IdScheme::Names)
     }
 
+    /// Returns the id that a text in an address means: a number if documents have numbers and the text is one, else a name.
+    pub(super) fn sought(&self, text: &str) -> DocumentId {
+        match DocumentId::from_text(text) {
+            Ok(DocumentId::Number(number)) if !self.has_names() => DocumentId::Number(number),
+            _ => DocumentId::Name(text.to_owned()),
+        }
+    }
+
     /// Marks a numeric id of a request as used.
     pub(super) fn reserve(&self, number: u64) -> AssignedNumber {
         self.with_state(|state| {

@@ -9,8 +9,9 @@ use simstore_text::Profile;
 
 use super::fingerprint_writer::{AdditionOutcome, FingerprintWriter};
 use super::query_trace::trace_queries;
+use super::served_store::{AdditionOptions, ServedStore};
 use super::store_access::StoreAccess;
-use super::{AdditionOptions, ServedStore, StoreInspection};
+use super::store_inspection::StoreInspection;
 use crate::messages::{
     AnswerId, BitComparison, ComparedSide, ComparisonAnswer, DocumentAnswer, DocumentMessage,
     DocumentOutcome, FingerprintMatch, HexDigits, JsonId, MatchList, MatchMessage, QueryMessage, StoreStats,
@@ -207,10 +208,10 @@ impl<F: Fingerprint> ServedStore for FingerprintStore<F> {
         }))
     }
 
-    fn delete(&self, id: &JsonId) -> ServiceResult<bool> {
+    fn delete(&self, id: &JsonId) -> ServiceResult<Option<AnswerId>> {
         let writer = self.access.writer()?;
         self.check_keeps_ids()?;
-        writer.delete(&id.to_string())
+        Ok(writer.delete(&id.to_string())?.map(AnswerId))
     }
 
     fn sync(&self) -> ServiceResult<()> {

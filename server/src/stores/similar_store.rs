@@ -9,9 +9,10 @@ use simstore_io::DocumentId;
 use simstore_text::{DocumentComparer, Signature, SimilarDocument};
 
 use super::query_trace::trace_queries;
+use super::served_store::{AdditionOptions, ServedStore};
 use super::similar_writer::{SimilarWriter, TextOutcome};
 use super::store_access::StoreAccess;
-use super::{AdditionOptions, ServedStore, StoreInspection};
+use super::store_inspection::StoreInspection;
 use crate::messages::{
     AnswerId, ComparedSide, ComparisonAnswer, DocumentAnswer, DocumentMessage, DocumentOutcome, JsonId,
     MatchList, MatchMessage, QueryMessage, SimilarMatch, StoreStats, StoredDocumentMessage, TraceAnswer,
@@ -187,8 +188,8 @@ impl ServedStore for SimilarStore {
         Ok(Some(StoredDocumentMessage { id, fingerprints: None, text }))
     }
 
-    fn delete(&self, id: &JsonId) -> ServiceResult<bool> {
-        self.access.writer()?.delete(&id.to_string())
+    fn delete(&self, id: &JsonId) -> ServiceResult<Option<AnswerId>> {
+        Ok(self.access.writer()?.delete(&id.to_string())?.map(AnswerId))
     }
 
     fn sync(&self) -> ServiceResult<()> {

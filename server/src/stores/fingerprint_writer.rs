@@ -42,11 +42,11 @@ impl<F: Fingerprint> HoldsStore<F> for FingerprintWriter<F> {
 
 impl<F: Fingerprint> FingerprintWriter<F> {
     pub(super) fn new(store: Store<F>) -> FingerprintWriter<F> {
-        let ids = IdAssigner::new(&store.snapshot());
+        let snapshot = store.snapshot();
         FingerprintWriter {
             store,
-            ids,
-            pairs: PairIndex::new(),
+            ids: IdAssigner::new(&snapshot),
+            pairs: PairIndex::new(snapshot.highest_id()),
             names: NameLookup::new(),
             locks: StripedLocks::new(),
         }
@@ -198,15 +198,16 @@ impl<F: Fingerprint> FingerprintWriter<F> {
         Ok(pairs)
     }
 
-    /// Deletes a document with all of its fingerprints. Returns false if it is not stored.
-    pub(super) fn delete(&self, text: &str) -> ServiceResult<bool> {
-        let _lock = match DocumentId::from_text(text) {
-            Ok(DocumentId::Number(number)) if !self.ids.has_names() => self.locks.lock_number(number),
-            _ => self.locks.lock_name(text),
+    /// Deletes a document with all of its fingerprints. Returns its id, or `None` if it is not stored.
+    pub(super) fn delete(&self, text: &str) -> ServiceResult<Option<DocumentId>> {
+        let id = self.ids.sought(text);
+        let _lock = match &id {
+            DocumentId::Number(number) => self.locks.lock_number(*number),
+            DocumentId::Name(name) => self.locks.lock_name(name),
         };
         let pairs = self.pairs(text)?;
         let deleted = self.store.delete_all(&pairs, Durability::Os)?;
         pairs.iter().for_each(|&(fingerprint, number)| self.pairs.remove(number, fingerprint));
-        Ok(deleted.contains(&true))
+        Ok(deleted.contains(&true).then_some(id))
     }
 }

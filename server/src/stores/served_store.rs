@@ -1,27 +1,12 @@
-//! The stores that a service can serve: fingerprints of 64 or 128 bits, and similar documents. Each is open for writing, or follows
-//! another process that writes.
-
-mod fingerprint_store;
-mod fingerprint_writer;
-mod id_assigner;
-mod name_lookup;
-mod open;
-mod pair_index;
-mod query_trace;
-mod similar_store;
-mod similar_writer;
-mod store_access;
-mod store_inspection;
-mod striped_locks;
+//! The requests that a store answers.
 
 use simstore::Result;
 use simstore::progress::ProgressCallback;
 
-pub(crate) use self::open::open_store;
-pub(crate) use self::store_inspection::{StoreInspection, TablePlace};
+use super::store_inspection::StoreInspection;
 use crate::messages::{
-    ComparedSide, ComparisonAnswer, DocumentAnswer, DocumentMessage, JsonId, MatchList, QueryMessage,
-    StoreStats, StoredDocumentMessage, TraceAnswer,
+    AnswerId, ComparedSide, ComparisonAnswer, DocumentAnswer, DocumentMessage, JsonId, MatchList,
+    QueryMessage, StoreStats, StoredDocumentMessage, TraceAnswer,
 };
 use crate::service_error::ServiceResult;
 
@@ -52,8 +37,8 @@ pub(crate) trait ServedStore: Send + Sync {
     /// Returns a stored document.
     fn document(&self, id: &JsonId) -> ServiceResult<Option<StoredDocumentMessage>>;
 
-    /// Deletes a document. Returns false if it is not stored.
-    fn delete(&self, id: &JsonId) -> ServiceResult<bool>;
+    /// Deletes a document. Returns its id, or `None` if it is not stored.
+    fn delete(&self, id: &JsonId) -> ServiceResult<Option<AnswerId>>;
 
     /// Makes all earlier writes durable.
     fn sync(&self) -> ServiceResult<()>;
