@@ -34,7 +34,7 @@ start() {
 }
 
 title "1. Which of these pages are nearly the same?"
-start 15 dedup samples/en.jsonl
+start 13 dedup samples/en.jsonl
 start 15 dedup samples/zh.jsonl
 
 title "2. Where do two of them differ?"

@@ -26,7 +26,7 @@ pub(super) struct OutputArgs {
     /// Write a table of all similar pairs: a, b, similarity
     #[arg(long, value_name = "FILE", help_heading = None::<&str>)]
     pairs: Option<PathBuf>,
-    /// Write a page to look at in a browser: counts, similarities, clusters, and removed documents beside the kept ones, word by word
+    /// Write a page to look at: similarities, clusters, differences
     #[arg(long, value_name = "FILE", help_heading = None::<&str>)]
     report: Option<PathBuf>,
     /// Write the whole input, with a cluster number in each document
