@@ -145,7 +145,8 @@ fn bad_addresses_methods_and_types() {
     let request = service.request("POST", "/query").header("content-type", "Application/JSON; charset=utf-8");
     let request = request.body(json!({"fingerprint": hex(1)}).to_string());
     Answer::read(request.send().unwrap()).with_status(200);
-    for query in ["if_new=maybe", "durability=never", "if_nwe=true", "if_new=true&if_new=false", "durability"]
+    for query in
+        ["if_new=maybe", "durability=never", "if_news=true", "if_new=true&if_new=false", "durability"]
     {
         let answer = service.post(&format!("/documents?{query}"), &json!({"fingerprint": hex(1)}));
         assert_eq!((answer.status, answer.body["code"].as_str()), (400, Some("bad-parameter")), "{query}");
