@@ -49,10 +49,10 @@ pub struct Member {
     /// Fingerprint in hexadecimal; `None` for a document without text.
     pub fingerprint: Option<String>,
     /// Distance to the representative, in bits; `None` if texts are compared by similarity, or if
-    /// [`Report::kept`] returned this member.
+    /// [`Report::kept`](crate::Report::kept) returned this member.
     pub distance: Option<u32>,
     /// Similarity to the text of the representative, from 0 to 1; `None` if texts are not compared, or if
-    /// [`Report::kept`] returned this member.
+    /// [`Report::kept`](crate::Report::kept) returned this member.
     pub similarity: Option<f64>,
     /// Whether the document is kept. In a cluster, only the representative can be kept.
     pub is_kept: bool,
