@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 if [ -z "${SIMSTORE-}" ]; then
     source scripts/setup.sh
     if [ ! -e target/demo/simstore ]; then
-        echo "Compiling simstore and the libraries that it uses, about 5 minutes on 2 cores. The next time it starts at once." >&2
+        echo "Compiling simstore and the libraries that it uses, some minutes on 2 cores. The next time it starts at once." >&2
     fi
     # The profile `demo` compiles fast. Parquet is left out, since the samples do not need it. Cargo shows a progress bar.
     cargo build --profile demo --no-default-features --features serve -p simstore-cli
