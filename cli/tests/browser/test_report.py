@@ -5,6 +5,7 @@ import json
 import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.wait import WebDriverWait
 
 HOSTILE = "</script><script>document.title = 'run'</script><img src=x onerror=\"document.title = 'run'\"> ' \" & \u202e"
 
@@ -40,13 +41,26 @@ def texts(browser, selector):
     return [element.text for element in browser.find_elements(By.CSS_SELECTOR, selector)]
 
 
+def wait_filled(browser, summary):
+    """Waits until an opened `details` element has its content: the page adds it a moment after the click."""
+    script = "return arguments[0].parentElement.childElementCount > 1"
+    WebDriverWait(browser, 60, 0.02).until(lambda _: browser.execute_script(script, summary))
+
+
+def open_details(browser, selector):
+    """Opens all `details` elements with these `summary` elements."""
+    for summary in browser.find_elements(By.CSS_SELECTOR, selector):
+        summary.click()
+        wait_filled(browser, summary)
+
+
 def test_a_comparison_marks_what_differs(browser, simstore, folder, screenshot):
     base = words(200)
     changed = base.replace("word50 word51", "another").replace("word120", "word120 more")
     browser.get(report(simstore, folder, [("kept.md", base), ("removed.md", changed), ("other.md", words(90, 900))]))
     assert dict(zip(texts(browser, "#counts dt"), texts(browser, "#counts dd")))["removed"] == "1 (33.3%)"
-    browser.find_element(By.CSS_SELECTOR, ".cluster > summary").click()
-    browser.find_element(By.CSS_SELECTOR, ".member > summary").click()
+    open_details(browser, ".cluster > summary")
+    open_details(browser, ".member > summary")
     assert [part.strip() for part in texts(browser, "del")] == ["word50 word51"]
     assert [part.strip() for part in texts(browser, "ins")] == ["another", "more"]
     kept, removed = browser.find_elements(By.CSS_SELECTOR, ".heads > div")
@@ -70,8 +84,8 @@ def test_a_phone_shows_the_page_without_scrolling_sideways(browser, simstore, fo
     size = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     try:
-        browser.find_element(By.CSS_SELECTOR, ".cluster > summary").click()
-        browser.find_element(By.CSS_SELECTOR, ".member > summary").click()
+        open_details(browser, ".cluster > summary")
+        open_details(browser, ".member > summary")
         widths = browser.execute_script("return [document.documentElement.scrollWidth, window.innerWidth]")
         assert widths[0] <= widths[1]
         browser.save_screenshot(str(__import__("conftest").SCREENSHOTS / "report-phone.png"))
@@ -83,9 +97,8 @@ def test_names_and_texts_with_markup_are_shown_as_they_are(browser, simstore, fo
     body = f"{HOSTILE} {words(40)}"
     browser.get(report(simstore, folder, [(HOSTILE, body), ("b" + HOSTILE, body), ("c", body + " <b>bold</b>")]))
     assert browser.title == "Deduplication report"
-    browser.find_element(By.CSS_SELECTOR, ".cluster > summary").click()
-    for member in browser.find_elements(By.CSS_SELECTOR, ".member > summary"):
-        member.click()
+    open_details(browser, ".cluster > summary")
+    open_details(browser, ".member > summary")
     name = browser.find_element(By.CSS_SELECTOR, ".cluster > summary .name")
     assert name.get_property("textContent") == HOSTILE
     passages = [passage.get_property("textContent") for passage in browser.find_elements(By.CSS_SELECTOR, ".passage > div")]
@@ -153,6 +166,7 @@ def test_thousands_of_clusters_are_searched_and_paged(browser, simstore, folder,
     # The keyboard alone opens a cluster and a comparison.
     search.send_keys(Keys.TAB, Keys.TAB)
     browser.switch_to.active_element.send_keys(Keys.ENTER)
+    wait_filled(browser, browser.switch_to.active_element)
     browser.switch_to.active_element.send_keys(Keys.TAB)
     assert "page 1234 copy 1" in text(browser, ".cluster > div")
     search.clear()
@@ -174,7 +188,7 @@ def test_distances_without_texts(browser, simstore, folder, screenshot):
     slider = browser.find_element(By.ID, "threshold")
     slider.send_keys(Keys.HOME)
     assert text(browser, "#threshold-text").startswith("At 0 bits: 30 of the 30 removed documents")
-    browser.find_element(By.CSS_SELECTOR, ".cluster > summary").click()
+    open_details(browser, "#clusters > li:first-child .cluster > summary")
     assert text(browser, ".plain .score") == "1 bit"
     screenshot("report-distances")
 
