@@ -1,29 +1,34 @@
--- Sends the lines of the file $BODIES, each as the body of one POST request. Each thread of wrk takes its own lines.
--- After the run, prints the rate, percentiles of the latency, and the answers that are no success.
+-- Sends POST requests, and prints the rate, percentiles of the latency, and the answers that are no success.
+--
+-- $BODIES is a file with the body of one request a line; they are sent again and again. If it is empty, each request stores a random
+-- fingerprint; $SEED is the seed of these.
+--
+-- A request is made before the measurement, or of few strings: the garbage collection of large tables takes the time of many requests.
 
-local threads = 0
-
-function setup(thread)
-   thread:set("first", threads)
-   threads = threads + 1
-end
+local queries, head
 
 function init()
-   count = tonumber(os.getenv("THREADS"))
-   bodies, at = {}, 0
-   local number = 0
-   for line in io.lines(os.getenv("BODIES")) do
-      if number % count == first then
-         bodies[#bodies + 1] = line
-      end
-      number = number + 1
-   end
    wrk.headers["Content-Type"] = "application/json"
+   local bodies = os.getenv("BODIES")
+   if bodies ~= "" then
+      queries = {}
+      for line in io.lines(bodies) do
+         queries[#queries + 1] = wrk.format("POST", nil, nil, line)
+      end
+   else
+      math.randomseed(tonumber(os.getenv("SEED")))
+      head = wrk.format("POST", nil, nil, '{"fingerprint": "0123456789abcdef"}'):match("^(.*)0123456789abcdef")
+   end
 end
 
+local at = 0
+
 function request()
-   at = at + 1
-   return wrk.format("POST", nil, nil, bodies[(at - 1) % #bodies + 1])
+   if queries then
+      at = at % #queries + 1
+      return queries[at]
+   end
+   return string.format('%s%08x%08x"}', head, math.random(0, 0xffffffff), math.random(0, 0xffffffff))
 end
 
 function done(summary, latency)

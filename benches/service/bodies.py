@@ -1,10 +1,9 @@
-"""Writes fingerprints and request bodies for the benchmark of the service. Everything is a function of the sizes.
+"""Writes fingerprints and request bodies for the benchmark of the service. Everything is a function of the arguments.
 
-    bodies.py fingerprints COUNT FILE.u64     random 64-bit fingerprints, little-endian
-    bodies.py queries COUNT STORED FILE       one query a line; half of them within 3 bits of one of the first STORED fingerprints
-    bodies.py arrays COUNT STORED FILE        1,000 queries a line
-    bodies.py inserts COUNT FIRST FILE        one document a line with a random fingerprint; FIRST is the state of the generator
-    bodies.py documents SIZE FILE IN.jsonl.gz...   documents of files, SIZE in a line
+- `bodies.py fingerprints COUNT FILE.u64`: random 64-bit fingerprints, little-endian.
+- `bodies.py queries COUNT STORED FILE`: one query a line. Half of them are within 3 bits of one of the first STORED fingerprints.
+- `bodies.py arrays COUNT STORED FILE`: 1,000 queries a line.
+- `bodies.py documents FILE INPUT.jsonl.gz...`: one document a line, with its text and its line number as id.
 """
 
 import gzip
@@ -33,27 +32,30 @@ def queries(count, stored):
     return [{"fingerprint": f"{value:016x}", "distance": 3} for value in values]
 
 
+def documents(inputs):
+    for name in inputs:
+        with gzip.open(name, "rt", encoding="utf-8") as lines:
+            yield from (json.loads(line)["text"] for line in lines)
+
+
 def main(kind, *arguments):
     if kind == "fingerprints":
-        fingerprints(0, int(arguments[0])).astype("<u8").tofile(arguments[1])
+        count, path = arguments
+        fingerprints(0, int(count)).astype("<u8").tofile(path)
         return
     if kind == "documents":
-        size, path, *inputs = arguments
-        rows = [json.loads(line) for name in inputs for line in gzip.open(name, "rt", encoding="utf-8")]
-        items = [{"id": f"{name}", "text": row["text"]} for name, row in enumerate(rows)]
-        groups = [items[at : at + int(size)] for at in range(0, len(items), int(size))]
+        path, *inputs = arguments
+        bodies = ({"id": number, "text": text} for number, text in enumerate(documents(inputs)))
     else:
         count, stored, path = int(arguments[0]), int(arguments[1]), arguments[2]
-        if kind == "inserts":
-            groups = [{"fingerprint": f"{value:016x}"} for value in fingerprints(stored, count)]
-        elif kind == "arrays":
+        if kind == "arrays":
             items = queries(count * 1000, stored)
-            groups = [items[at : at + 1000] for at in range(0, len(items), 1000)]
+            bodies = [items[at : at + 1000] for at in range(0, len(items), 1000)]
         else:
-            groups = queries(count, stored)
+            bodies = queries(count, stored)
     with open(path, "w", encoding="utf-8") as lines:
-        for group in groups:
-            lines.write(json.dumps(group, ensure_ascii=False) + "\n")
+        for body in bodies:
+            lines.write(json.dumps(body, ensure_ascii=False) + "\n")
 
 
 main(*sys.argv[1:])

@@ -5,7 +5,7 @@
 use axum::extract::{Query, State};
 use axum::routing::post;
 use axum::{Json, Router};
-use redis::aio::ConnectionManager;
+use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use serde::{Deserialize, Serialize};
 
 const MAX_DISTANCE: u32 = 3;
@@ -133,7 +133,9 @@ async fn documents(
         }
         answers.push(Answer { result: Some(if is_new { "stored" } else { "duplicate" }), matches });
     }
-    pipeline.query_async::<()>(&mut redis).await.map_err(|error| failure(&error))?;
+    if !pipeline.is_empty() {
+        pipeline.query_async::<()>(&mut redis).await.map_err(|error| failure(&error))?;
+    }
     Ok(respond(&items, answers))
 }
 
@@ -143,7 +145,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (Some(listen), Some(url)) = (arguments.next(), arguments.next()) else {
         return Err("usage: simstore-redis-service ADDRESS:PORT REDIS_URL".into());
     };
-    let redis = ConnectionManager::new(redis::Client::open(url)?).await?;
+    // Like simstore, it waits for slow answers.
+    let patient = ConnectionManagerConfig::new().set_response_timeout(None);
+    let redis = ConnectionManager::new_with_config(redis::Client::open(url)?, patient).await?;
     let router = Router::new()
         .route("/query", post(query))
         .route("/documents", post(documents))

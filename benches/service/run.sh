@@ -4,6 +4,7 @@
 #   benches/service/run.sh FOLDER [COUNT]     COUNT fingerprints are stored, 10 million by default; FOLDER takes some 2 GB
 #
 # SECONDS_EACH is the time of each measurement, 15 by default. SIMSTORE and REDIS_SERVICE name programs that are compiled already.
+# DOCUMENTS names files of documents (.jsonl.gz with `text`); without it, no texts are stored.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source scripts/setup.sh
@@ -21,31 +22,40 @@ if [ -z "${SIMSTORE-}" ]; then
 fi
 simstore=$(realpath "${SIMSTORE-target/release/simstore}")
 redis_service=$(realpath "${REDIS_SERVICE-target/release/examples/redis}")
-bodies() { "$venv/bin/python" benches/service/bodies.py "$@"; }
+bench() { "$venv/bin/python" "benches/service/$1.py" "${@:2}"; }
 
-[ -e "$folder/stored.u64" ] || bodies fingerprints "$count" "$folder/stored.u64"
-[ -e "$folder/queries" ] || bodies queries $((count > 100000 ? 1000000 : 10000)) "$count" "$folder/queries"
-[ -e "$folder/arrays" ] || bodies arrays $((count > 100000 ? 500 : 5)) "$count" "$folder/arrays"
-for durability in os sync redis; do
-    # Each measurement inserts fingerprints of its own.
-    first=$(((1 << 41) + ($(printf '%d' "'$durability") << 24)))
-    [ -e "$folder/inserts-$durability" ] ||
-        bodies inserts $((count > 100000 ? 2000000 : 20000)) "$first" "$folder/inserts-$durability"
-done
-[ -e "$folder/store" ] || "$simstore" build "$folder/store" "$folder/stored.u64" --codec elias-fano --quiet
-
-rm -rf "$folder/live" "$folder/appendonlydir"
-cp -r "$folder/store" "$folder/live"
+[ -e "$folder/stored.u64" ] || bench bodies fingerprints "$count" "$folder/stored.u64"
+[ -e "$folder/queries" ] || bench bodies queries 50000 "$count" "$folder/queries"
+[ -e "$folder/arrays" ] || bench bodies arrays 500 "$count" "$folder/arrays"
+rm -rf "$folder/appendonlydir" "$folder/texts"
 
 processes=()
-trap 'for process in "${processes[@]}"; do kill "$process" 2>/dev/null || true; done; wait' EXIT
+stop() {
+    # Bash reports killed processes.
+    { kill "${processes[@]}" || true; wait; } 2>/dev/null
+    processes=()
+}
+trap stop EXIT
 await() { until curl -sf "http://127.0.0.1:$1" >/dev/null; do sleep 0.1; done; }
+# Serves the store $1, with the options $2...
+serve() {
+    "$simstore" serve "$1" --listen 127.0.0.1:8120 "${@:2}" 2>>"$folder/serve.log" &
+    processes+=($!)
+    await 8120/readyz
+}
+serve_redis() {
+    redis-server --port 8122 --bind 127.0.0.1 --dir "$folder" --save "" --appendonly yes --appendfsync everysec --daemonize no \
+        >>"$folder/redis.log" &
+    processes+=($!)
+    until redis-cli -p 8122 ping 2>/dev/null | grep -q PONG; do sleep 0.1; done
+}
 
-# Prints a row: name, answers a second, and milliseconds at the median, the 99th percentile and the maximum; failed requests.
+# Prints a row: name, requests a second, and milliseconds at the median, the 99th percentile and the maximum; failed requests. $4 is a
+# file of bodies; without it, each request stores a fingerprint.
 measure() {
-    local name=$1 connections=$2 file=$3 address=$4
+    local name=$1 connections=$2 address=$3
     printf '%s\t' "$name"
-    THREADS=1 BODIES=$file wrk -t 1 -c "$connections" -d "$seconds" -s benches/service/bodies.lua --latency "$address" | tail -n 1
+    SEED=$RANDOM BODIES=${4-} wrk -t 1 -c "$connections" -d "$seconds" -s benches/service/bodies.lua --timeout 60s "$address" | tail -n 1
 }
 memory() { awk '/VmRSS/ {printf "%.0f MiB", $2 / 1024}' "/proc/$1/status"; }
 
@@ -57,28 +67,61 @@ for answer in json.load(sys.stdin):
     print(sorted((match["distance"], match["fingerprint"]) for match in answer["matches"]))'
 }
 
-printf 'what\trequests/s\tp50 ms\tp99 ms\tmax ms\tfailed\n'
-"$simstore" serve "$folder/live" --listen 127.0.0.1:8120 2>"$folder/serve.log" &
-processes+=($!)
-await 8120/readyz
+# The random numbers of the measurements.
+RANDOM=1
 url=http://127.0.0.1:8120
-answers "$url" >"$folder/answers-simstore"
-measure "simstore, single queries" 32 "$folder/queries" "$url/query"
-measure "simstore, arrays of 1,000 queries" 4 "$folder/arrays" "$url/query"
-measure "simstore, if_new, os" 32 "$folder/inserts-os" "$url/documents?durability=os"
-measure "simstore, if_new, sync" 32 "$folder/inserts-sync" "$url/documents?durability=sync"
-echo "simstore: memory $(memory "${processes[0]}"), on disk $(du -sm "$folder/live" | cut -f 1) MiB"
-kill "${processes[0]}"
-wait "${processes[0]}" || true
-processes=()
+printf 'what\trequests/s\tp50 ms\tp99 ms\tmax ms\tfailed\n'
+for codec in elias-fano prefix-lines; do
+    [ -e "$folder/$codec" ] || "$simstore" build "$folder/$codec" "$folder/stored.u64" --codec "$codec" --quiet
+    rm -rf "$folder/live"
+    cp -r "$folder/$codec" "$folder/live"
+    serve "$folder/live"
+    answers $url >"$folder/answers-simstore"
+    measure "simstore, $codec: single queries" 32 $url/query "$folder/queries"
+    measure "simstore, $codec: arrays of 1,000 queries" 4 $url/query "$folder/arrays"
+    measure "simstore, $codec: if_new, os" 32 "$url/documents?durability=os"
+    measure "simstore, $codec: if_new, sync" 32 "$url/documents?durability=sync"
+    echo "simstore, $codec: memory $(memory "${processes[0]}"), on disk $(du -sm "$folder/live" | cut -f 1) MiB"
+    stop
+done
+for durability in os sync; do
+    serve "$folder/live"
+    bench lost store "$url/documents?durability=$durability" "${processes[0]}" "$folder/acknowledged"
+    stop
+    serve "$folder/live"
+    echo "simstore, killed, $durability: $(bench lost count $url/query "$folder/acknowledged")"
+    stop
+done
 
-redis-server --port 8122 --bind 127.0.0.1 --dir "$folder" --save "" --appendonly yes --appendfsync everysec --daemonize no >"$folder/redis.log" &
-processes+=($!)
-until redis-cli -p 8122 ping 2>/dev/null | grep -q PONG; do sleep 0.1; done
+if [ -n "${DOCUMENTS-}" ]; then
+    # shellcheck disable=SC2086  # several files
+    bench bodies documents "$folder/documents" $DOCUMENTS
+    : >"$folder/none.jsonl"
+    "$simstore" add --quiet --similar 0.8 --with-texts "$folder/texts" "$folder/none.jsonl"
+    serve "$folder/texts"
+    split -n r/2 "$folder/documents" "$folder/documents-"
+    start=$(date +%s.%N)
+    clients=()
+    for part in aa ab; do
+        curl -sf -X POST -T "$folder/documents-$part" -H 'Content-Type: application/x-ndjson' "$url/documents?durability=os" >"$folder/stored-$part" &
+        clients+=($!)
+    done
+    wait "${clients[@]}"
+    end=$(date +%s.%N)
+    cat "$folder/stored-aa" "$folder/stored-ab" | "$venv/bin/python" -c '
+import collections, json, sys
+results = collections.Counter(json.loads(line).get("result", "error") for line in sys.stdin)
+count = sum(results.values())
+print(f"texts: {count:,} documents, {count / float(sys.argv[1]) * 3.6e3 / 1e6:.2f} million an hour; {dict(results)}")' \
+        "$("$venv/bin/python" -c "print($end - $start)")"
+    stop
+fi
+
+serve_redis
 "$redis_service" 127.0.0.1:8121 redis://127.0.0.1:8122 &
 processes+=($!)
 url=http://127.0.0.1:8121
-    "$venv/bin/python" - "$folder/stored.u64" <<'EOF' | redis-cli -p 8122 --pipe >"$folder/load.log"
+"$venv/bin/python" - "$folder/stored.u64" <<'EOF' | redis-cli -p 8122 --pipe >"$folder/load.log"
 import sys
 import numpy as np
 
@@ -93,9 +136,14 @@ for start in range(0, len(values), 100_000):
             commands.append(b"*3\r\n$4\r\nSADD\r\n$3\r\n%b\r\n$%d\r\n%b\r\n" % (key, len(member), member))
     write(b"".join(commands))
 EOF
-answers "$url" >"$folder/answers-redis"
+answers $url >"$folder/answers-redis"
 cmp "$folder/answers-simstore" "$folder/answers-redis"
-measure "Redis, single queries" 32 "$folder/queries" "$url/query"
-measure "Redis, arrays of 1,000 queries" 4 "$folder/arrays" "$url/query"
-measure "Redis, if_new, everysec" 32 "$folder/inserts-redis" "$url/documents"
+measure "Redis, single queries" 32 $url/query "$folder/queries"
+measure "Redis, arrays of 1,000 queries" 4 $url/query "$folder/arrays"
+measure "Redis, if_new, everysec" 32 "$url/documents"
 echo "Redis: memory $(memory "${processes[0]}"), on disk $(du -sm "$folder/appendonlydir" | cut -f 1) MiB"
+bench lost store $url/documents "${processes[0]}" "$folder/acknowledged"
+wait "${processes[0]}" || true
+unset 'processes[0]'
+serve_redis
+echo "Redis, killed, everysec: $(bench lost count $url/query "$folder/acknowledged")"

@@ -12,7 +12,10 @@ use crate::output;
 /// Groups of commands, in the order of the help: (heading, names of the commands).
 pub(crate) const COMMAND_GROUPS: [(&str, &[&str]); 5 + cfg!(feature = "serve") as usize] = [
     ("Deduplicate", &["dedup", "compare"]),
-    ("Stores", &["build", "add", "query", "delete", "compact", "inspect", "verify", "salvage", "dump"]),
+    (
+        "Stores",
+        &["build", "add", "query", "delete", "compact", "checkpoint", "inspect", "verify", "salvage", "dump"],
+    ),
     #[cfg(feature = "serve")]
     ("Serve", &["serve"]),
     ("Fingerprints", &["fingerprint", "profiles", "idf"]),

@@ -15,6 +15,7 @@ use crate::progress::ProgressDisplay;
 
 mod add;
 mod build;
+mod checkpoint;
 mod command_error;
 mod compact;
 mod compare;
@@ -91,6 +92,7 @@ enum Command {
     Query(query::QueryArgs),
     Delete(delete::DeleteArgs),
     Compact(compact::CompactArgs),
+    Checkpoint(checkpoint::CheckpointArgs),
     Inspect(inspect::InspectArgs),
     Verify(verify::VerifyArgs),
     Salvage(salvage::SalvageArgs),
@@ -123,6 +125,7 @@ fn run(cli: Cli) -> CommandResult {
         Command::Add(args) => add::run(&args, &progress),
         Command::Delete(args) => delete::run(&args, &progress),
         Command::Compact(args) => compact::run(&args, &progress),
+        Command::Checkpoint(args) => checkpoint::run(&args, &progress),
         Command::Query(args) => query::run(&args, &progress),
         Command::Dedup(args) => dedup::run(&args, &progress),
         Command::Compare(args) => compare::run(&args, &progress),

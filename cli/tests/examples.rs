@@ -8,9 +8,9 @@ use crate::pages::{run_shell, with_samples};
 use crate::{CommandOutput, TestFolder};
 
 /// Names of all subcommands except `completions`, `man-pages` and `help`.
-pub(crate) const COMMANDS: [&str; 18] = [
-    "build", "add", "delete", "compact", "compare", "query", "dedup", "fingerprint", "profiles", "evaluate",
-    "idf", "inspect", "verify", "salvage", "dump", "serve", "plan", "compression",
+pub(crate) const COMMANDS: [&str; 19] = [
+    "build", "add", "delete", "compact", "checkpoint", "compare", "query", "dedup", "fingerprint",
+    "profiles", "evaluate", "idf", "inspect", "verify", "salvage", "dump", "serve", "plan", "compression",
 ];
 
 /// Returns the commands of a help text's examples.

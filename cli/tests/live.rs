@@ -241,6 +241,35 @@ fn compact() {
     folder.run(&["verify", "store"]).ok();
 }
 
+#[test]
+fn a_checkpoint_is_a_store_of_its_own() {
+    let folder = TestFolder::new();
+    let fingerprints = Random(9).clustered(1500);
+    folder.write("a.tsv", pairs(&fingerprints[..1000], 0));
+    folder.write("b.tsv", pairs(&fingerprints[1000..], 1000));
+    folder.run(&["build", "store", "a.tsv"]).ok();
+    folder.run(&["add", "store", "b.tsv"]).ok();
+    let before = folder.run(&["dump", "store"]).ok();
+    let copied = summary(&folder, &["checkpoint", "store", "copy"]);
+    assert_eq!((&copied["store"], &copied["copy"]), (&json!("store"), &json!("copy")));
+    let inspected = &folder.run(&["inspect", "copy", "--json"]).json()[0];
+    assert_eq!((&copied["ids"], &copied["fingerprints"]), (&json!(1500), &inspected["fingerprints"]));
+    assert_eq!((&copied["bytes"], &inspected["logs"]), (&inspected["bytes"], &json!([])));
+    folder.run(&["delete", "store", "a.tsv", "--quiet"]).ok();
+    folder.run(&["compact", "store"]).ok();
+    assert_eq!(folder.run(&["dump", "copy"]).ok(), before);
+    folder.run(&["verify", "copy"]).ok();
+    folder.run(&["add", "copy", "a.tsv"]).ok();
+    assert_eq!(folder.ids("store").len(), 500);
+    // Nothing is replaced.
+    let files = folder.files("copy");
+    folder.run(&["checkpoint", "store", "copy"]).fails(1, "choose another path");
+    folder.run(&["checkpoint", "store", "store/copy"]).fails(1, "inside the store");
+    folder.run(&["checkpoint", "missing", "new"]).fails(1, "missing");
+    assert_eq!(folder.files("copy"), files);
+    assert_eq!(folder.names(), ["a.tsv", "b.tsv", "copy", "store"]);
+}
+
 /// `compact --distance` replaces the plan of the store by `auto` if the plan does not support the new distance.
 #[test]
 fn compact_to_a_distance_without_this_plan() {

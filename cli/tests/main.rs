@@ -36,6 +36,8 @@ mod runs;
 mod salvage;
 #[cfg(unix)]
 mod serve;
+#[cfg(target_os = "linux")]
+mod serve_load;
 mod similar;
 mod store;
 mod support;

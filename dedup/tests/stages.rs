@@ -231,3 +231,29 @@ fn impossible_stage_results_are_reported_and_made_again() {
         folder.file("a.jsonl", documents());
     }
 }
+
+#[test]
+fn a_histogram_of_other_pairs_is_reported_and_made_again() {
+    let folder = TempFolder::new();
+    let input = folder.file("a.jsonl", documents());
+    let kept = folder.0.path().join("kept");
+    let options = DedupConfig { resume: Some(kept.clone().into()), ..DedupConfig::default() };
+    let out = folder.0.path().join("out");
+    let expected = run(&input, &out, &options, &()).unwrap();
+    let mut forged = 0;
+    for stage in stages(&kept) {
+        forge(&stage, |bytes| {
+            let header = bytes.iter().position(|&byte| byte == b'\n').unwrap();
+            if String::from_utf8_lossy(&bytes[..header]).contains("\"leaders\"") {
+                // The low byte of the last count.
+                let last = bytes.len() - 8;
+                bytes[last] ^= 1;
+                forged += 1;
+            }
+        });
+    }
+    assert_eq!(forged, 1);
+    let told = DiagnosticRecorder::default();
+    assert!(run(&input, &out, &options, &told).unwrap() == expected);
+    assert!(told.all().iter().any(|said| said.contains("a histogram that cannot be")), "{:?}", told.all());
+}

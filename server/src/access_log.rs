@@ -1,18 +1,17 @@
 //! Logs and metrics of requests.
 
 use std::str::FromStr;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::extract::{MatchedPath, Request, State};
-use axum::middleware::Next;
+use axum::extract::{MatchedPath, Request};
+use axum::http::{HeaderValue, Method, Uri};
 use axum::response::Response;
 use simstore::{Error, Result};
 use tracing::level_filters::LevelFilter;
 
+use crate::metrics::ServiceMetrics;
 use crate::request_id::{REQUEST_ID, request_id};
 use crate::service_error::ServiceError;
-use crate::service_state::ServiceState;
 
 /// Requests that take longer are logged.
 const SLOW_REQUEST: Duration = Duration::from_secs(1);
@@ -51,34 +50,47 @@ pub fn start_logging(format: LogFormat, all_requests: bool) {
     };
 }
 
-/// Gives each request an id, counts and measures it, and logs it if it failed or was slow.
-pub(crate) async fn record_request(
-    State(state): State<Arc<ServiceState>>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let started = Instant::now();
-    let id = request_id(request.headers());
-    let method = request.method().clone();
-    // A path without a route counts as one route, so that the number of metrics is bounded.
-    let route = request.extensions().get::<MatchedPath>().map_or("other", MatchedPath::as_str).to_owned();
-    let path = request.uri().path().to_owned();
-    let mut response = next.run(request).await;
-    let (elapsed, status) = (started.elapsed(), response.status());
-    state.metrics.observe_request(&method, &route, status, elapsed);
-    let milliseconds = elapsed.as_secs_f64() * 1e3;
-    let request_id = id.to_str().unwrap_or_default();
-    let error = response.extensions().get::<ServiceError>();
-    let error = error.map_or("", |error| error.message.as_str());
-    if status.is_server_error() {
-        tracing::warn!(request_id, %method, path, status = status.as_u16(), milliseconds, error, "request failed");
-    } else if status.is_client_error() {
-        tracing::info!(request_id, %method, path, status = status.as_u16(), milliseconds, error, "request refused");
-    } else if elapsed > SLOW_REQUEST {
-        tracing::info!(request_id, %method, path, status = status.as_u16(), milliseconds, "slow request");
-    } else {
-        tracing::debug!(request_id, %method, path, status = status.as_u16(), milliseconds, "request");
+/// A request that is being answered.
+pub(crate) struct RequestRecord {
+    started: Instant,
+    id: HeaderValue,
+    method: Method,
+    route: Option<MatchedPath>,
+    uri: Uri,
+}
+
+impl RequestRecord {
+    /// Begins to measure a request, and gives it an id if it has none.
+    pub(crate) fn start(request: &Request) -> RequestRecord {
+        RequestRecord {
+            started: Instant::now(),
+            id: request_id(request.headers()),
+            method: request.method().clone(),
+            route: request.extensions().get().cloned(),
+            uri: request.uri().clone(),
+        }
     }
-    response.headers_mut().insert(REQUEST_ID, id);
-    response
+
+    /// Counts and measures a request, logs it if it failed or was slow, and adds its id to the answer.
+    pub(crate) fn finish(self, metrics: &ServiceMetrics, response: &mut Response) {
+        let RequestRecord { started, id, method, route, uri } = self;
+        let (elapsed, status, path) = (started.elapsed(), response.status(), uri.path());
+        // A path without a route counts as one route, so that the number of metrics is bounded.
+        let route = route.as_ref().map_or("other", MatchedPath::as_str);
+        metrics.observe_request(&method, route, status, elapsed);
+        let milliseconds = elapsed.as_secs_f64() * 1e3;
+        let request_id = id.to_str().unwrap_or_default();
+        let error = response.extensions().get::<ServiceError>();
+        let error = error.map_or("", |error| error.message.as_str());
+        if status.is_server_error() {
+            tracing::warn!(request_id, %method, path, status = status.as_u16(), milliseconds, error, "request failed");
+        } else if status.is_client_error() {
+            tracing::info!(request_id, %method, path, status = status.as_u16(), milliseconds, error, "request refused");
+        } else if elapsed > SLOW_REQUEST {
+            tracing::info!(request_id, %method, path, status = status.as_u16(), milliseconds, "slow request");
+        } else {
+            tracing::debug!(request_id, %method, path, status = status.as_u16(), milliseconds, "request");
+        }
+        response.headers_mut().insert(REQUEST_ID, id);
+    }
 }

@@ -1,16 +1,12 @@
 //! The token that a request needs.
 
-use std::sync::Arc;
-
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::header::AUTHORIZATION;
 use axum::http::{Method, StatusCode};
-use axum::middleware::Next;
-use axum::response::Response;
 
 use crate::access_token::AccessToken;
+use crate::config::ServerConfig;
 use crate::service_error::{ServiceError, ServiceResult};
-use crate::service_state::ServiceState;
 
 /// Right that a request needs: none, the right to read, or the right to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,16 +29,14 @@ impl NeededRight {
     }
 }
 
-/// Refuses requests without the token that they need.
-pub(crate) async fn check_token(
-    State(state): State<Arc<ServiceState>>,
-    request: Request,
-    next: Next,
-) -> ServiceResult<Response> {
+/// Refuses a request without the token that it needs.
+///
+/// # Errors
+/// The status 401 or 403.
+pub(crate) fn check_token(config: &ServerConfig, request: &Request) -> ServiceResult<()> {
     let needed = NeededRight::of_request(request.method(), request.uri().path());
     let header = request.headers().get(AUTHORIZATION).map(|value| value.to_str().unwrap_or_default());
-    check(needed, header, state.config.read_token.as_ref(), state.config.write_token.as_ref())?;
-    Ok(next.run(request).await)
+    check(needed, header, config.read_token.as_ref(), config.write_token.as_ref())
 }
 
 fn check(

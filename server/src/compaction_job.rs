@@ -37,7 +37,7 @@ impl CompactionJob {
         let (job, counted) = (self.clone(), self.clone());
         let progress = ProgressCallback::new(move |progress| counted.record(progress));
         tokio::task::spawn_blocking(move || {
-            let result = store.compact(progress);
+            let result = store.upkeep().compact(progress);
             if let Err(error) = &result {
                 tracing::error!(error = error.message, "the compaction failed");
             }

@@ -12,7 +12,7 @@ use crate::access_token::AccessToken;
 /// Default port of the service.
 const DEFAULT_PORT: u16 = 8120;
 
-/// Settings of a service: which store it serves, to whom, and within which limits.
+/// Settings of a service: its store, its clients, and its limits.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
     /// Folder of the store, which must exist.
@@ -23,7 +23,8 @@ pub struct ServerConfig {
     pub read_only: bool,
     /// Time between two refreshes of a service that only reads; half a second by default.
     pub refresh: Duration,
-    /// Options for opening the store: memtable, memory, merges. Its settings, such as the distance, must be left out.
+    /// Options for opening the store: memtable, memory, merges, and the file system ([`Disk::resident`](simstore::fs::Disk::resident)
+    /// reads the store into memory). Its settings, such as the distance, must be left out.
     pub store_options: StoreOptions,
     /// Text profile for a store that records none.
     pub profile: Option<String>,
@@ -37,8 +38,7 @@ pub struct ServerConfig {
     pub tls: Option<TlsFiles>,
     /// Origins of web pages, such as `https://example.org`, whose scripts may use the service.
     pub allowed_origins: Vec<String>,
-    /// Host names, besides those of the loopback, by which clients may address a service on a loopback address. A reverse proxy needs
-    /// this.
+    /// Further host names for a service on a loopback address, besides `localhost`. A reverse proxy needs its host name here.
     pub allowed_hosts: Vec<String>,
     /// Limits of requests and connections.
     pub limits: ServiceLimits,

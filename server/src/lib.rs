@@ -13,7 +13,7 @@
 //!
 //! # Where to start in the code
 //!
-//! `router` lists all routes, and the layers that each request passes. `routes` has one file for each route. `messages` has the
+//! `router` lists all routes. `request_guard` checks and records each request. `routes` has one file for each route. `messages` has the
 //! bodies of requests and answers. `stores` connects them to the stores of the engine.
 #![forbid(unsafe_code)]
 
@@ -25,11 +25,13 @@ mod compaction_job;
 mod config;
 mod connection_limit;
 mod engine_work;
+mod file_limit;
 mod json_items;
 mod line_stream;
 mod messages;
 mod metrics;
 mod page;
+mod request_guard;
 mod request_id;
 mod request_limits;
 mod request_origin;

@@ -1,30 +1,23 @@
 //! Protection from web pages of other origins, which a browser lets send requests to a service on the same machine.
 
-use std::sync::Arc;
-
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
-use axum::middleware::Next;
-use axum::response::Response;
 use tower_http::cors::{AllowHeaders, CorsLayer};
 
 use crate::config::ServerConfig;
 use crate::service_error::{ServiceError, ServiceResult};
-use crate::service_state::ServiceState;
 
-/// Refuses requests of web pages of other origins, and requests to a loopback address by a foreign host name: a web page can let its own
-/// name resolve to 127.0.0.1 (DNS rebinding).
-pub(crate) async fn check_origin(
-    State(state): State<Arc<ServiceState>>,
-    request: Request,
-    next: Next,
-) -> ServiceResult<Response> {
+/// Refuses a request of a web page of another origin, and a request to a loopback address by a foreign host name: a web page can let
+/// its own name resolve to 127.0.0.1 (DNS rebinding).
+///
+/// # Errors
+/// The status 403.
+pub(crate) fn check_origin(config: &ServerConfig, request: &Request) -> ServiceResult<()> {
     let authority = request.uri().authority().map(Authority::as_str);
-    let host = authority.or_else(|| header(request.headers(), &HOST)).unwrap_or_default().to_owned();
-    check(&state.config, &host, request.headers().get(ORIGIN))?;
-    Ok(next.run(request).await)
+    let host = authority.or_else(|| header(request.headers(), &HOST)).unwrap_or_default();
+    check(config, host, request.headers().get(ORIGIN))
 }
 
 fn header<'a>(headers: &'a HeaderMap, name: &axum::http::HeaderName) -> Option<&'a str> {

@@ -1,19 +1,15 @@
-//! All routes of the service, and the layers that each request passes.
+//! All routes of the service, and the checks that each request passes.
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::http::StatusCode;
-use axum::middleware::from_fn_with_state;
-use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use tower_http::catch_panic::CatchPanicLayer;
+use tower_layer::layer_fn;
 
-use crate::access_log::record_request;
-use crate::authorization::check_token;
 use crate::page::{page, page_file};
-use crate::request_limits::limit_requests;
-use crate::request_origin::{check_origin, cors_layer};
+use crate::request_guard::RequestGuard;
+use crate::request_origin::cors_layer;
 use crate::routes::{
     compact, compare, document, documents, flush, health, metrics, openapi, query, segments, stats, trace,
 };
@@ -43,17 +39,11 @@ pub(crate) fn router(state: &Arc<ServiceState>) -> Router {
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .with_state(state.clone());
-    // A request passes the layers from the last one to the first one.
-    let guarded = routes
-        .layer(from_fn_with_state(state.clone(), limit_requests))
-        .layer(from_fn_with_state(state.clone(), check_token));
-    // Without allowed origins, no answer allows one.
+    let guarded_state = state.clone();
+    let guarded = routes.layer(layer_fn(move |inner| RequestGuard { state: guarded_state.clone(), inner }));
+    // Without allowed origins, no answer allows one. With them, refusals allow them too, so that scripts can read the reason.
     let has_origins = !state.config.allowed_origins.is_empty();
-    let guarded = if has_origins { guarded.layer(cors_layer(&state.config)) } else { guarded };
-    guarded
-        .layer(from_fn_with_state(state.clone(), check_origin))
-        .layer(CatchPanicLayer::custom(|_| -> Response { ServiceError::panicked().into_response() }))
-        .layer(from_fn_with_state(state.clone(), record_request))
+    if has_origins { guarded.layer(cors_layer(&state.config)) } else { guarded }
 }
 
 async fn no_route() -> ServiceError {

@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 
 use crate::config::ServerConfig;
 use crate::connection_limit::ConnectionLimit;
+use crate::file_limit::raise_file_limit;
 use crate::router::router;
 use crate::service_state::ServiceState;
 use crate::stop_signal::stop_signal;
@@ -23,12 +24,19 @@ use crate::tls::{follow_certificate, read_certificate};
 /// Time for work on the store to end after the last answer.
 const CLOSING_TIME: Duration = Duration::from_secs(10);
 
-/// Serves a store until the process gets SIGTERM or SIGINT. Then answers the requests that were accepted, and closes the store.
+/// Serves a store until the process gets SIGTERM or SIGINT. Then answers the requests that were accepted, and closes the store. Raises
+/// the limit of open files as far as the user may, and accepts fewer connections if it is still too low, with a warning.
 ///
 /// # Errors
 /// [`Error::BadArgument`] for unusable settings; [`Error::Io`] if the address is in use; the errors of opening the store.
 pub fn serve(config: &ServerConfig) -> Result<()> {
-    RunningService::start(config)?.wait()
+    let mut config = config.clone();
+    let (connections, allowed) = (&mut config.limits.connections, raise_file_limit());
+    if *connections > allowed {
+        tracing::warn!("at most {allowed} connections: the process may not open more files (`ulimit -Hn`)");
+        *connections = allowed;
+    }
+    RunningService::start(&config)?.wait()
 }
 
 /// A service that was started in this process.
@@ -157,7 +165,7 @@ async fn open(state: Arc<ServiceState>) -> Result<()> {
             loop {
                 tokio::time::sleep(state.config.refresh).await;
                 let followed = store.clone();
-                let refreshed = tokio::task::spawn_blocking(move || followed.refresh()).await;
+                let refreshed = tokio::task::spawn_blocking(move || followed.upkeep().refresh()).await;
                 if let Ok(Err(error)) = refreshed {
                     state.record_error(&error.to_string());
                 }

@@ -25,7 +25,7 @@ impl SyncGroup {
             let mut group: Vec<oneshot::Sender<ServiceResult<()>>> = Vec::new();
             while requests.recv_many(&mut group, MAX_WAITING).await > 0 {
                 let (store, started) = (store.clone(), Instant::now());
-                let synced = tokio::task::spawn_blocking(move || store.sync()).await;
+                let synced = tokio::task::spawn_blocking(move || store.upkeep().sync()).await;
                 let result = synced.unwrap_or_else(|_| Err(ServiceError::panicked()));
                 metrics.observe_sync(started.elapsed());
                 // A request that timed out no longer listens.

@@ -140,3 +140,28 @@ fn a_trace_counts_each_table() {
     similar.post("/trace", &json!({"fingerprint": hex(7)})).fails(422, "wrong-kind", "send a `text`");
     similar.post("/trace", &json!({"id": 8})).fails(404, "no-document", "`8`");
 }
+
+#[test]
+fn a_trace_counts_the_probes_that_bloom_filters_end() {
+    // The probes of this plan flip bits; only such a plan has filters.
+    let create = |path: &std::path::Path| {
+        let plan = Some("probe-2".parse().unwrap());
+        Store::<u64>::open(path, StoreOptions { plan, ..StoreOptions::default() }).unwrap();
+    };
+    let service = TestService::start(create, |_| ());
+    let mut random = Random(13);
+    for _ in 0..2 {
+        let documents: Vec<Value> = (0..3000).map(|_| json!({"fingerprint": hex(random.next())})).collect();
+        service.post("/documents?if_new=false&durability=os", &json!(documents)).with_status(200);
+        service.post("/flush", &json!({})).with_status(200);
+    }
+    let trace = service.post("/trace", &json!({"fingerprint": hex(random.next())})).with_status(200);
+    let segments = trace["segments"].as_array().unwrap();
+    let tables = || segments.iter().flat_map(|segment| segment["tables"].as_array().unwrap());
+    let sum = |member: &str| tables().map(|table| table[member].as_u64().unwrap()).sum::<u64>();
+    assert_eq!((segments.len(), sum("found")), (2, 0));
+    assert!(
+        sum("filtered") > sum("probes") / 2 && sum("filtered") + sum("empty") <= sum("probes"),
+        "{trace}"
+    );
+}

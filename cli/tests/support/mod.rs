@@ -2,6 +2,8 @@
 
 #[path = "../../../tests/support/random.rs"]
 mod random;
+#[cfg(unix)]
+pub(crate) mod service_process;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -68,6 +70,17 @@ impl TestFolder {
         command.args(["-c", line]).current_dir(self.0.path());
         command.env("simstore", env!("CARGO_BIN_EXE_simstore")).env("en", sample("en.jsonl"));
         CommandOutput::new(command.output().unwrap())
+    }
+
+    /// Mounts a disk of `size` KiB at `disk` in the folder. Returns false, and prints a message, if the user may not mount.
+    #[cfg(unix)]
+    pub(crate) fn mount_small_disk(&self, size: u64) -> bool {
+        std::fs::create_dir_all(self.path("disk")).unwrap();
+        let is_mounted = self.bash(&format!("mount -t tmpfs -o size={size}k tmpfs disk")).code == Some(0);
+        if !is_mounted {
+            eprintln!("SKIPPED: no small disk can be mounted here (it takes the rights of root)");
+        }
+        is_mounted
     }
 
     /// Sorted ids or names of a store. An id with several fingerprints is returned once for each.

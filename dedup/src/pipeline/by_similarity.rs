@@ -297,6 +297,11 @@ impl SimilarityStages<'_> {
             _ => return Err(StageReadError::Invalid("counts that cannot be".to_owned())),
         };
         let (compared, groups) = ((numbers[0], numbers[1]), (numbers[2], numbers[3]));
+        let total =
+            |counts: &Vec<u64>| counts.iter().try_fold(0_u64, |total, &count| total.checked_add(count));
+        if histogram.as_ref().is_some_and(|counts| total(counts) != Some(compared.0)) {
+            return Err(StageReadError::Invalid("a histogram that cannot be".to_owned()));
+        }
         Ok(SimilarityResult {
             assignments: Assignments { rows, is_represented },
             pairs,

@@ -23,6 +23,6 @@ use crate::service_state::ServiceState;
     tag = "Maintenance"
 )]
 pub(crate) async fn flush(State(state): State<Arc<ServiceState>>) -> ServiceResult<Response> {
-    let segments = state.on_engine_thread(|store| store.flush()).await?;
+    let segments = state.on_engine_thread(|store| store.upkeep().flush()).await?;
     Ok(json_response(StatusCode::OK, &FlushAnswer { segments }))
 }

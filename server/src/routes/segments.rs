@@ -23,7 +23,7 @@ use crate::stores::TablePlace;
     tag = "Inspection"
 )]
 pub(crate) async fn segments(State(state): State<Arc<ServiceState>>) -> ServiceResult<Response> {
-    let segments = state.on_engine_thread(|store| Ok(store.inspection().segments())).await?;
+    let segments = state.on_engine_thread(|store| Ok(store.upkeep().inspection().segments())).await?;
     Ok(json_response(StatusCode::OK, &segments))
 }
 
@@ -49,7 +49,7 @@ pub(crate) async fn table(
 ) -> ServiceResult<Response> {
     let (segment, table) = checked_path(place)?;
     let place = TablePlace { segment, table };
-    let details = state.on_engine_thread(move |store| store.inspection().table(place)).await?;
+    let details = state.on_engine_thread(move |store| store.upkeep().inspection().table(place)).await?;
     Ok(json_response(StatusCode::OK, &details))
 }
 
@@ -76,6 +76,7 @@ pub(crate) async fn block(
 ) -> ServiceResult<Response> {
     let (segment, table, block) = checked_path(place)?;
     let place = TablePlace { segment, table };
-    let details = state.on_engine_thread(move |store| store.inspection().block(place, block)).await?;
+    let details =
+        state.on_engine_thread(move |store| store.upkeep().inspection().block(place, block)).await?;
     Ok(json_response(StatusCode::OK, &details))
 }

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use simstore::progress::ProgressCallback;
 use simstore::{Error, Fingerprint, Match, Result, Snapshot};
 use simstore_io::DocumentId;
 use simstore_text::Profile;
@@ -11,7 +10,7 @@ use super::fingerprint_writer::{AdditionOutcome, FingerprintWriter};
 use super::query_trace::trace_queries;
 use super::served_store::{AdditionOptions, ServedStore};
 use super::store_access::StoreAccess;
-use super::store_inspection::StoreInspection;
+use super::store_upkeep::StoreUpkeep;
 use crate::messages::{
     AnswerId, BitComparison, ComparedSide, ComparisonAnswer, DocumentAnswer, DocumentMessage,
     DocumentOutcome, FingerprintMatch, HexDigits, JsonId, MatchList, MatchMessage, QueryMessage, StoreStats,
@@ -214,24 +213,8 @@ impl<F: Fingerprint> ServedStore for FingerprintStore<F> {
         Ok(writer.delete(&id.to_string())?.map(AnswerId))
     }
 
-    fn sync(&self) -> ServiceResult<()> {
-        self.access.sync()
-    }
-
-    fn flush(&self) -> ServiceResult<usize> {
-        self.access.flush()
-    }
-
-    fn compact(&self, progress: ProgressCallback) -> ServiceResult<()> {
-        self.access.compact(progress)
-    }
-
-    fn refresh(&self) -> Result<()> {
-        self.access.refresh()
-    }
-
-    fn inspection(&self) -> Box<dyn StoreInspection> {
-        Box::new(self.access.snapshot())
+    fn upkeep(&self) -> &dyn StoreUpkeep {
+        &self.access
     }
 
     fn stats(&self) -> StoreStats {

@@ -8,11 +8,13 @@ mod name_lookup;
 mod open;
 mod pair_index;
 mod query_trace;
+mod segment_age;
 mod served_store;
 mod similar_store;
 mod similar_writer;
 mod store_access;
 mod store_inspection;
+mod store_upkeep;
 mod striped_locks;
 
 pub(crate) use self::open::open_store;

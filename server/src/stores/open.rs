@@ -31,7 +31,7 @@ fn open<F: Fingerprint>(config: &ServerConfig) -> Result<Arc<dyn ServedStore>> {
     }
     drop(snapshot);
     let access = if config.read_only {
-        StoreAccess::following(&config.store)?
+        StoreAccess::following(&config.store_options.fs, &config.store)?
     } else {
         let store = Store::<F>::open(&config.store, options(config))?;
         warn_about_torn_tail(store.torn_tail());
@@ -55,7 +55,7 @@ fn open_similar(
         ))
     })?;
     let access = if config.read_only {
-        StoreAccess::following(&config.store)?
+        StoreAccess::following(&config.store_options.fs, &config.store)?
     } else {
         let documents = SimilarDocuments::open(&config.store, options(config), profile.clone(), settings)?;
         warn_about_torn_tail(documents.store().torn_tail());

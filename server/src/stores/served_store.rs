@@ -1,9 +1,6 @@
 //! The requests that a store answers.
 
-use simstore::Result;
-use simstore::progress::ProgressCallback;
-
-use super::store_inspection::StoreInspection;
+use super::store_upkeep::StoreUpkeep;
 use crate::messages::{
     AnswerId, ComparedSide, ComparisonAnswer, DocumentAnswer, DocumentMessage, JsonId, MatchList,
     QueryMessage, StoreStats, StoredDocumentMessage, TraceAnswer,
@@ -19,7 +16,7 @@ pub(crate) struct AdditionOptions {
 
 /// A store that answers requests from any number of threads.
 pub(crate) trait ServedStore: Send + Sync {
-    /// Adds a document. When this returns, the operating system has the write; see [`ServedStore::sync`].
+    /// Adds a document. When this returns, the operating system has the write; see [`StoreUpkeep::sync`].
     fn add(&self, document: &DocumentMessage, options: AdditionOptions) -> ServiceResult<DocumentAnswer>;
 
     /// Returns the stored documents near a text, a fingerprint or a stored document. The answer lists at most `limit` matches.
@@ -40,20 +37,8 @@ pub(crate) trait ServedStore: Send + Sync {
     /// Deletes a document. Returns its id, or `None` if it is not stored.
     fn delete(&self, id: &JsonId) -> ServiceResult<Option<AnswerId>>;
 
-    /// Makes all earlier writes durable.
-    fn sync(&self) -> ServiceResult<()>;
-
-    /// Writes all memtables to segments. Returns the number of segments.
-    fn flush(&self) -> ServiceResult<usize>;
-
-    /// Merges all segments into one.
-    fn compact(&self, progress: ProgressCallback) -> ServiceResult<()>;
-
-    /// Reads the newest state of a store that another process writes. Does nothing in a store that is open for writing.
-    fn refresh(&self) -> Result<()>;
-
-    /// Returns the newest state of the store, for looking at its segments.
-    fn inspection(&self) -> Box<dyn StoreInspection>;
+    /// Returns the store as a whole.
+    fn upkeep(&self) -> &dyn StoreUpkeep;
 
     /// Describes the store.
     fn stats(&self) -> StoreStats;

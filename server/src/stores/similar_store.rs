@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use simstore::progress::ProgressCallback;
-use simstore::{Result, Snapshot};
+use simstore::Snapshot;
 use simstore_io::DocumentId;
 use simstore_text::{DocumentComparer, Signature, SimilarDocument};
 
@@ -12,7 +11,7 @@ use super::query_trace::trace_queries;
 use super::served_store::{AdditionOptions, ServedStore};
 use super::similar_writer::{SimilarWriter, TextOutcome};
 use super::store_access::StoreAccess;
-use super::store_inspection::StoreInspection;
+use super::store_upkeep::StoreUpkeep;
 use crate::messages::{
     AnswerId, ComparedSide, ComparisonAnswer, DocumentAnswer, DocumentMessage, DocumentOutcome, JsonId,
     MatchList, MatchMessage, QueryMessage, SimilarMatch, StoreStats, StoredDocumentMessage, TraceAnswer,
@@ -192,24 +191,8 @@ impl ServedStore for SimilarStore {
         Ok(self.access.writer()?.delete(&id.to_string())?.map(AnswerId))
     }
 
-    fn sync(&self) -> ServiceResult<()> {
-        self.access.sync()
-    }
-
-    fn flush(&self) -> ServiceResult<usize> {
-        self.access.flush()
-    }
-
-    fn compact(&self, progress: ProgressCallback) -> ServiceResult<()> {
-        self.access.compact(progress)
-    }
-
-    fn refresh(&self) -> Result<()> {
-        self.access.refresh()
-    }
-
-    fn inspection(&self) -> Box<dyn StoreInspection> {
-        Box::new(self.access.snapshot())
+    fn upkeep(&self) -> &dyn StoreUpkeep {
+        &self.access
     }
 
     fn stats(&self) -> StoreStats {

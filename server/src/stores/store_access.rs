@@ -1,14 +1,17 @@
 //! Access to a store: for writing, or for following another process that writes.
 
 use std::path::Path;
-use std::sync::{PoisonError, RwLock};
-use std::time::SystemTime;
+use std::sync::{Arc, PoisonError, RwLock};
 
+use simstore::fs::Fs;
 use simstore::progress::ProgressCallback;
 use simstore::raw::Segment;
 use simstore::store::{CompactOptions, WriteStats};
 use simstore::{Fingerprint, Result, Snapshot, Store};
 
+use super::segment_age::segment_age;
+use super::store_inspection::StoreInspection;
+use super::store_upkeep::StoreUpkeep;
 use crate::messages::{SegmentMessage, StoreStats};
 use crate::service_error::{ServiceError, ServiceResult};
 
@@ -24,8 +27,8 @@ pub(super) enum StoreAccess<W, F> {
 }
 
 impl<F: Fingerprint, W: HoldsStore<F>> StoreAccess<W, F> {
-    pub(super) fn following(path: &Path) -> Result<Self> {
-        Ok(StoreAccess::Following(RwLock::new(Snapshot::open_retrying(path)?)))
+    pub(super) fn following(fs: &Arc<dyn Fs>, path: &Path) -> Result<Self> {
+        Ok(StoreAccess::Following(RwLock::new(Snapshot::open_retrying_on(fs, path)?)))
     }
 
     /// Returns the writer, or the error of a write request to a service that only reads.
@@ -43,28 +46,6 @@ impl<F: Fingerprint, W: HoldsStore<F>> StoreAccess<W, F> {
                 snapshot.read().unwrap_or_else(PoisonError::into_inner).clone()
             }
         }
-    }
-
-    pub(super) fn refresh(&self) -> Result<()> {
-        if let StoreAccess::Following(current) = self {
-            let newer = self.snapshot().refresh()?;
-            *current.write().unwrap_or_else(PoisonError::into_inner) = newer;
-        }
-        Ok(())
-    }
-
-    pub(super) fn sync(&self) -> ServiceResult<()> {
-        Ok(self.writer()?.store().sync()?)
-    }
-
-    pub(super) fn flush(&self) -> ServiceResult<usize> {
-        self.writer()?.store().flush()?;
-        Ok(self.snapshot().segments().len())
-    }
-
-    pub(super) fn compact(&self, progress: ProgressCallback) -> ServiceResult<()> {
-        let options = CompactOptions { progress: Some(progress), ..CompactOptions::default() };
-        Ok(self.writer()?.store().compact_with(&options)?)
     }
 
     /// Returns the statistics that stores of all kinds have.
@@ -110,6 +91,34 @@ impl<F: Fingerprint, W: HoldsStore<F>> StoreAccess<W, F> {
     }
 }
 
+impl<F: Fingerprint, W: HoldsStore<F>> StoreUpkeep for StoreAccess<W, F> {
+    fn sync(&self) -> ServiceResult<()> {
+        Ok(self.writer()?.store().sync()?)
+    }
+
+    fn flush(&self) -> ServiceResult<usize> {
+        self.writer()?.store().flush()?;
+        Ok(self.snapshot().segments().len())
+    }
+
+    fn compact(&self, progress: ProgressCallback) -> ServiceResult<()> {
+        let options = CompactOptions { progress: Some(progress), ..CompactOptions::default() };
+        Ok(self.writer()?.store().compact_with(&options)?)
+    }
+
+    fn refresh(&self) -> Result<()> {
+        if let StoreAccess::Following(current) = self {
+            let newer = self.snapshot().refresh()?;
+            *current.write().unwrap_or_else(PoisonError::into_inner) = newer;
+        }
+        Ok(())
+    }
+
+    fn inspection(&self) -> Box<dyn StoreInspection> {
+        Box::new(self.snapshot())
+    }
+}
+
 fn describe_segment<F: Fingerprint>(store: &Path, segment: &Segment<F>) -> SegmentMessage {
     let stats = segment.stats();
     SegmentMessage {
@@ -119,14 +128,6 @@ fn describe_segment<F: Fingerprint>(store: &Path, segment: &Segment<F>) -> Segme
         plan: segment.plan().name().to_owned(),
         age_seconds: segment_age(store, segment),
     }
-}
-
-/// Returns the seconds since a segment was written; `None` if the file system does not say.
-pub(super) fn segment_age<F: Fingerprint>(store: &Path, segment: &Segment<F>) -> Option<f64> {
-    // The first table is the file that every segment has.
-    let table = store.join(format!("{:06}-00.table", segment.number()));
-    let written = table.metadata().and_then(|file| file.modified()).ok()?;
-    Some(SystemTime::now().duration_since(written).ok()?.as_secs_f64())
 }
 
 /// Returns the number of log files of a store, and their size in bytes. Files that another process removes meanwhile do not count.

@@ -5,7 +5,7 @@ use simstore::raw::{Segment, Table};
 use simstore::{Fingerprint, Snapshot};
 use simstore_corpus::describe::{TableDescription, count_symbols, describe_block, describe_table};
 
-use super::store_access::segment_age;
+use super::segment_age::segment_age;
 use crate::messages::{BlockDetails, SegmentDetails, TableDetails};
 use crate::service_error::{ServiceError, ServiceResult};
 
