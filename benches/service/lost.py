@@ -3,6 +3,7 @@
 - `lost.py store URL PID FILE`: four clients store fingerprints. After three seconds, process PID is killed (SIGKILL). Writes the
   acknowledged fingerprints to FILE.
 - `lost.py count URL FILE`: asks a service for these fingerprints, and prints how many there are, and how many it does not have.
+  Exit code 1 if it does not have all.
 """
 
 import http.client
@@ -43,7 +44,8 @@ def main(kind, url, *arguments):
     if kind == "store":
         process, file = arguments
         lists = [[] for _ in range(4)]
-        threads = [threading.Thread(target=store, args=(parts.netloc, f"{parts.path}?{parts.query}", first, lists[first])) for first in range(4)]
+        path = f"{parts.path}?{parts.query}"
+        threads = [threading.Thread(target=store, args=(parts.netloc, path, first, lists[first])) for first in range(4)]
         for thread in threads:
             thread.start()
         time.sleep(3)
@@ -62,6 +64,7 @@ def main(kind, url, *arguments):
             found = [{match["fingerprint"] for match in answer["matches"]} for answer in answers]
             missing += sum(fingerprint not in near for fingerprint, near in zip(asked, found))
         print(f"{len(acknowledged)} acknowledged, {missing} lost")
+        sys.exit(missing > 0)
 
 
 main(*sys.argv[1:])
