@@ -1,9 +1,9 @@
--- Sends POST requests, and prints the rate, percentiles of the latency, and the answers that are no success.
+-- Sends POST requests, and prints the rate, percentiles of the latency, and the number of failed requests.
 --
 -- $BODIES is a file with the body of one request a line; they are sent again and again. If it is empty, each request stores a random
--- fingerprint; $SEED is the seed of these.
+-- fingerprint; $SEED is the seed of the random numbers.
 --
--- A request is made before the measurement, or of few strings: the garbage collection of large tables takes the time of many requests.
+-- Makes requests in advance, or from few strings, because garbage collection of large tables slows wrk down.
 
 local queries, head
 

@@ -69,7 +69,10 @@ fn ten_thousand_idle_connections() {
     let (_, found) = send(&client, &service.url, "/query", &json!({"fingerprint": "00000000000000fe"}));
     assert_eq!(found["total"], 1);
     let metrics = client.get(format!("{}/metrics", service.url)).send().unwrap().text().unwrap();
-    assert!(metrics.contains(&format!("simstore_connections {}\n", IDLE_CONNECTIONS + 1)), "{metrics}");
+    let count = metrics.lines().find_map(|line| line.strip_prefix("simstore_connections ")).unwrap();
+    let count: usize = count.parse().unwrap();
+    // The client has one connection or a few.
+    assert!((IDLE_CONNECTIONS + 1..=IDLE_CONNECTIONS + 3).contains(&count), "{metrics}");
     // All connections still answer.
     for connection in &mut connections {
         connection.write_all(b"GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
@@ -81,12 +84,22 @@ fn ten_thousand_idle_connections() {
     }
 }
 
+/// A mounted disk. Unmounts it when dropped, so that the folder can be removed.
+struct SmallDisk<'a>(&'a TestFolder);
+
+impl Drop for SmallDisk<'_> {
+    fn drop(&mut self) {
+        self.0.bash("umount --lazy disk");
+    }
+}
+
 #[test]
 fn a_full_disk_loses_no_acknowledged_document() {
     let folder = TestFolder::new();
     if !folder.mount_small_disk(1024) {
         return;
     }
+    let _mounted = SmallDisk(&folder);
     create_store(&folder, "disk/store");
     let client = client();
     let mut service = ServiceProcess::start(&folder, "disk/store", &["--memtable", "256K"]);
@@ -112,7 +125,8 @@ fn a_full_disk_loses_no_acknowledged_document() {
         assert!(found.as_array().unwrap().iter().all(|found| found["total"] == 1));
     }
     service.signal("TERM");
-    service.wait();
+    let (code, log) = service.wait();
+    assert!(code.is_some() && !log.contains("panicked"), "{code:?}: {log}");
     assert!(folder.bash("mount -o remount,size=1g disk").code == Some(0));
     let service = ServiceProcess::start(&folder, "disk/store", &[]);
     let (status, _) = send(
@@ -126,12 +140,11 @@ fn a_full_disk_loses_no_acknowledged_document() {
     let ids: BTreeSet<String> = folder.ids("disk/store").into_iter().collect();
     assert!(stored.iter().all(|id| ids.contains(&id.to_string())));
     folder.run(&["verify", "disk/store"]).ok();
-    folder.bash("umount disk").ok();
 }
 
 /// Number of documents in the store of a soak.
 const SOAK_DOCUMENTS: u64 = 4000;
-/// Growth of the memory in the second half of a soak that is no leak, in KiB: memtables and merges begin and end.
+/// Largest growth of the memory in the second half of a soak, in KiB. Memtables and merges cause it.
 const SOAK_GROWTH_KIB: u64 = 24 << 10;
 
 /// Returns the seconds of a soak: `SIMSTORE_SOAK_SECONDS`, or a few.
@@ -139,8 +152,8 @@ fn soak_seconds() -> u64 {
     std::env::var("SIMSTORE_SOAK_SECONDS").map_or(10, |seconds| seconds.parse().unwrap())
 }
 
-/// Sends requests of all kinds until told to stop. Replaces documents, so that the store keeps its size. `content` returns the text or
-/// the fingerprint of a version of a document.
+/// Sends requests of all kinds until told to stop. Deletes and adds documents with ids below [`SOAK_DOCUMENTS`], so that the size of the
+/// store is bounded. `content` returns the text or the fingerprint of a version of a document.
 fn send_requests(url: &str, thread: u64, stop: &AtomicBool, content: fn(u64) -> Value) -> u64 {
     let client = client();
     let mut random = Random(thread);

@@ -23,8 +23,7 @@ pub struct ServerConfig {
     pub read_only: bool,
     /// Time between two refreshes of a service that only reads; half a second by default.
     pub refresh: Duration,
-    /// Options for opening the store: memtable, memory, merges, and the file system ([`Disk::resident`](simstore::fs::Disk::resident)
-    /// reads the store into memory). Its settings, such as the distance, must be left out.
+    /// Options for opening the store: memtable, memory, merges. Its settings, such as the distance, must be left out.
     pub store_options: StoreOptions,
     /// Text profile for a store that records none.
     pub profile: Option<String>,

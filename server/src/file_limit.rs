@@ -3,6 +3,10 @@
 /// Open files for the store and its merges, besides the connections.
 const STORE_FILES: usize = 512;
 
+/// Largest limit that macOS accepts, where the maximum may be unlimited.
+#[cfg(unix)]
+const MACOS_LIMIT: u64 = 10_240;
+
 /// Raises the limit of open files as far as the user may, and returns how many connections it allows. The usual limit at the start of
 /// a process, 1024, is too low for a service.
 #[cfg(unix)]
@@ -10,9 +14,13 @@ pub(crate) fn raise_file_limit() -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let is_raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).is_ok();
     // `None` is no limit.
-    let files = if is_raised { maximum } else { current };
+    let is_raised = |limit: Option<u64>| {
+        let is_higher = current.is_some_and(|current| limit.is_none_or(|limit| limit > current));
+        is_higher && setrlimit(Resource::Nofile, Rlimit { current: limit, maximum }).is_ok()
+    };
+    let _ = is_raised(maximum) || is_raised(Some(MACOS_LIMIT));
+    let files = getrlimit(Resource::Nofile).current;
     files.map_or(usize::MAX, |files| connections_of(usize::try_from(files).unwrap_or(usize::MAX)))
 }
 
@@ -22,7 +30,8 @@ pub(crate) fn raise_file_limit() -> usize {
     usize::MAX
 }
 
-/// Returns the number of connections that a limit of open files allows. The store needs some files, and most of very few.
+/// Returns the number of connections that a limit of open files allows. Keeps 512 files for the store, or half of a limit below
+/// 1,024.
 #[cfg(unix)]
 fn connections_of(files: usize) -> usize {
     files.saturating_sub(STORE_FILES.min(files / 2)).max(1)
@@ -41,10 +50,13 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_is_raised_as_far_as_allowed() {
+    fn the_limit_is_not_lowered() {
+        let limit =
+            || rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
+        let before = limit();
         let connections = raise_file_limit();
-        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-        assert_eq!(limit.current, limit.maximum);
-        assert!(limit.maximum.is_none_or(|maximum| (connections as u64) < maximum.max(2)));
+        assert!(limit() >= before);
+        assert_eq!(connections, raise_file_limit());
+        assert!(connections as u64 <= limit());
     }
 }

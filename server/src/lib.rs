@@ -13,7 +13,7 @@
 //!
 //! # Where to start in the code
 //!
-//! `router` lists all routes. `request_guard` checks and records each request. `routes` has one file for each route. `messages` has the
+//! `router` lists all routes. Each request passes `request_recorder`, then `request_guard`. `routes` has one file for each route. `messages` has the
 //! bodies of requests and answers. `stores` connects them to the stores of the engine.
 #![forbid(unsafe_code)]
 
@@ -35,6 +35,7 @@ mod request_guard;
 mod request_id;
 mod request_limits;
 mod request_origin;
+mod request_recorder;
 mod router;
 mod routes;
 mod serve;

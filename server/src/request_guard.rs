@@ -1,25 +1,19 @@
-//! Checks of a request before it is answered, in order: origin, token, number of requests. A request is recorded if it is answered,
-//! refused, late, or panics.
+//! Admission of requests: by token, then by the number of requests under way. An admitted request has a limited time.
 
 use std::convert::Infallible;
-use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
-use futures_util::FutureExt;
 use tower_service::Service;
 
-use crate::access_log::RequestRecord;
 use crate::authorization::check_token;
-use crate::request_limits::{UnderWay, answer_in_time, begin_request};
-use crate::request_origin::check_origin;
-use crate::service_error::{ServiceError, ServiceResult};
+use crate::request_limits::{answer_in_time, begin_request};
 use crate::service_state::ServiceState;
 
-/// Checks and records the requests to a service.
+/// Passes requests to the inner service, or refuses them.
 #[derive(Clone)]
 pub(crate) struct RequestGuard<S> {
     pub(crate) state: Arc<ServiceState>,
@@ -40,35 +34,19 @@ where
     }
 
     fn call(&mut self, mut request: Request) -> Self::Future {
-        let record = RequestRecord::start(&request);
-        let admitted = admit(&self.state, &mut request);
-        let answer = admitted.map(|under_way| (under_way, self.inner.call(request)));
-        let state = self.state.clone();
-        Box::pin(async move {
-            let answered = match answer {
-                Ok((under_way, answer)) => {
-                    let answer = AssertUnwindSafe(answer).catch_unwind();
-                    match under_way {
-                        Some(_) => answer_in_time(state.config.limits.request_time, answer).await,
-                        None => Ok(answer.await),
-                    }
-                }
-                Err(refusal) => Err(refusal),
-            };
-            let mut response = match answered {
-                Ok(Ok(Ok(response))) => response,
-                Ok(Ok(Err(never))) => match never {},
-                Ok(Err(_panic)) => ServiceError::panicked().into_response(),
-                Err(refusal) => refusal.into_response(),
-            };
-            record.finish(&state.metrics, &mut response);
-            Ok(response)
-        })
+        let state = &self.state;
+        let admitted = check_token(&state.config, &request).and_then(|()| begin_request(state, &mut request));
+        let time = state.config.limits.request_time;
+        match admitted {
+            Ok(Some(under_way)) => {
+                let answer = self.inner.call(request);
+                Box::pin(async move {
+                    let _under_way = under_way;
+                    answer_in_time(time, answer).await.unwrap_or_else(|late| Ok(late.into_response()))
+                })
+            }
+            Ok(None) => Box::pin(self.inner.call(request)),
+            Err(refusal) => Box::pin(std::future::ready(Ok(refusal.into_response()))),
+        }
     }
-}
-
-fn admit(state: &ServiceState, request: &mut Request) -> ServiceResult<Option<UnderWay>> {
-    check_origin(&state.config, request)?;
-    check_token(&state.config, request)?;
-    begin_request(state, request)
 }

@@ -7,7 +7,9 @@ use reqwest::blocking::{Client, RequestBuilder};
 use serde_json::json;
 use simstore_server::{AccessToken, ServerConfig, TlsFiles};
 
-use crate::support::{Answer, TestService, client_builder, create_fingerprints, hex};
+use crate::support::{
+    Answer, RawConnection, TestService, client_builder, create_fingerprints, hex, wait_for_requests,
+};
 
 const READ_TOKEN: &str = "read-token-0123456789";
 const WRITE_TOKEN: &str = "write-token-0123456789";
@@ -89,6 +91,44 @@ fn web_pages_of_other_origins_are_refused() {
     let preflight = preflight.header("access-control-request-method", "POST").send().unwrap();
     assert_eq!(preflight.status().as_u16(), 200);
     assert!(preflight.headers()["access-control-allow-methods"].to_str().unwrap().contains("POST"));
+
+    // Every answer has the id of its request. Only answers to an allowed origin have headers for it, refusals too.
+    let tokens = TestService::start(create, |config| {
+        config.allowed_origins.push("https://example.org".into());
+        config.write_token = Some(AccessToken::new("write-token-0123456789").unwrap());
+        config.limits.requests = 1;
+    });
+    let body = json!({"fingerprint": hex(1)}).to_string();
+    let held = RawConnection::begin(&tokens, "/query", 1000, "{");
+    wait_for_requests(&tokens, 1);
+    let send = |method: &str, path: &str, origin: &str| {
+        let request = tokens.request(method, path).header("origin", origin);
+        request.header("content-type", "application/json").body(body.clone()).send().unwrap()
+    };
+    for (method, path, origin, status) in [
+        ("POST", "/documents", "https://example.org", 401),
+        ("POST", "/query", "https://example.org", 429),
+        ("GET", "/livez", "https://example.org", 200),
+        ("POST", "/documents", "https://evil.example", 403),
+        ("OPTIONS", "/documents", "https://evil.example", 403),
+        ("OPTIONS", "/nowhere", "https://evil.example", 403),
+    ] {
+        let response = send(method, path, origin);
+        assert_eq!(response.status().as_u16(), status, "{method} {path} {origin}");
+        assert!(response.headers().contains_key("x-request-id"), "{method} {path}");
+        let allowed = response.headers().contains_key("access-control-allow-origin");
+        assert_eq!(allowed, origin == "https://example.org", "{method} {path} {origin}");
+    }
+    drop(held);
+    let metrics = tokens.request("GET", "/metrics").send().unwrap().text().unwrap();
+    for (method, route, status) in
+        [("POST", "/documents", 401), ("POST", "/query", 429), ("OPTIONS", "/documents", 403)]
+    {
+        let row = format!(
+            "simstore_requests_total{{method=\"{method}\",route=\"{route}\",status=\"{status}\"}} 1\n"
+        );
+        assert!(metrics.contains(&row), "{row}: {metrics}");
+    }
 
     let closed = TestService::fingerprints();
     let preflight = closed.request("OPTIONS", "/documents").header("origin", "https://example.org");

@@ -23,7 +23,7 @@ pub(crate) fn open_store(config: &ServerConfig) -> Result<Arc<dyn ServedStore>> 
 }
 
 fn open<F: Fingerprint>(config: &ServerConfig) -> Result<Arc<dyn ServedStore>> {
-    let snapshot = Snapshot::<F>::open_retrying(&config.store)?;
+    let snapshot = Snapshot::<F>::open_retrying_on(&config.store_options.fs, &config.store)?;
     let profile = profile(config, snapshot.profile())?;
     if let Some(settings) = SimilarSettings::from_store(&snapshot)? {
         drop(snapshot);

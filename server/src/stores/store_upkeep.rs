@@ -6,7 +6,7 @@ use simstore::progress::ProgressCallback;
 use super::store_inspection::StoreInspection;
 use crate::service_error::ServiceResult;
 
-/// A store of any kind and width.
+/// Maintenance of a store of any kind and width: sync, flush, merge, refresh.
 pub(crate) trait StoreUpkeep {
     /// Makes all earlier writes durable.
     fn sync(&self) -> ServiceResult<()>;
