@@ -1,6 +1,6 @@
 -- Sends POST requests, and prints the rate, percentiles of the latency, and the number of failed requests.
 --
--- $BODIES is a file with the body of one request a line; they are sent again and again. If it is empty, each request stores a random
+-- $BODIES is a file with the body of one request a line; they are sent again and again. Without it, each request stores a random
 -- fingerprint; $SEED is the seed of the random numbers.
 --
 -- Makes requests in advance, or from few strings, because garbage collection of large tables slows wrk down.
@@ -10,7 +10,7 @@ local queries, head
 function init()
    wrk.headers["Content-Type"] = "application/json"
    local bodies = os.getenv("BODIES")
-   if bodies ~= "" then
+   if bodies and bodies ~= "" then
       queries = {}
       for line in io.lines(bodies) do
          queries[#queries + 1] = wrk.format("POST", nil, nil, line)

@@ -3,7 +3,7 @@
 - `lost.py store URL PID SEED FILE`: four clients store fingerprints that depend on SEED. After three seconds, process PID is killed
   (SIGKILL). Writes the fingerprints that were acknowledged as stored to FILE.
 - `lost.py count URL FILE`: asks a service for these fingerprints, and prints how many there are, and how many are missing. Exit code 1
-  if some are missing, 2 if there are none at all.
+  if some are missing, 2 if none were acknowledged.
 """
 
 import http.client

@@ -46,9 +46,9 @@ await() {
         sleep 0.1
     done
 }
-# Serves the store $1, with the options $2...
+# Serves the store $1.
 serve() {
-    "$simstore" serve "$1" --listen 127.0.0.1:18120 "${@:2}" 2>>"$folder/serve.log" &
+    "$simstore" serve "$1" --listen 127.0.0.1:18120 2>>"$folder/serve.log" &
     processes+=($!)
     await curl -sf http://127.0.0.1:18120/readyz
 }
