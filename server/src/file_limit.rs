@@ -15,11 +15,13 @@ pub(crate) fn raise_file_limit() -> usize {
 
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     // `None` is no limit.
-    let is_raised = |limit: Option<u64>| {
+    let raise = |limit: Option<u64>| {
         let is_higher = current.is_some_and(|current| limit.is_none_or(|limit| limit > current));
         is_higher && setrlimit(Resource::Nofile, Rlimit { current: limit, maximum }).is_ok()
     };
-    let _ = is_raised(maximum) || is_raised(Some(MACOS_LIMIT));
+    if !raise(maximum) {
+        raise(Some(MACOS_LIMIT));
+    }
     let files = getrlimit(Resource::Nofile).current;
     files.map_or(usize::MAX, |files| connections_of(usize::try_from(files).unwrap_or(usize::MAX)))
 }
