@@ -113,7 +113,7 @@ OBJECT_STATEMENTS = {
 }
 # Constructors and functions that are called, besides `dedup`.
 FUNCTIONS = ["Builder", "Forest", "JoinParts", "Match", "Profile", "SimilarMatch", "SimilarStore", "Snapshot", "Store"]
-FUNCTIONS += ["clusters", "compression", "distance", "evaluate", "self_join", "similarity", "sketches"]
+FUNCTIONS += ["bands", "clusters", "compression", "distance", "evaluate", "self_join", "similarity"]
 # Special methods that are called like public methods.
 SPECIAL_METHODS = ["__getitem__", "__contains__", "__eq__", "__len__", "__iter__", "__reduce__", "__array__", "__arrow_c_stream__"]
 SPECIAL_METHODS += ["__enter__"]

@@ -55,7 +55,7 @@ pub enum Error {
          damage looks the same. Check the store against its source; the next write to the store drops these bytes",
         .path.display()
     )]
-    TornEnd {
+    TornTail {
         /// Path of the log.
         path: PathBuf,
         /// Offset of the end of the log's last sound record, in bytes.
@@ -63,18 +63,19 @@ pub enum Error {
         /// Number of bytes of the log after its last sound record.
         bytes: u64,
     },
-    /// The file was written by a newer version of simstore, or by one from before the first release.
+    /// The file has a format version that this version of simstore does not read: it was written by a newer version, or
+    /// before the first release.
     #[error(
-        "{}: format version {found}, this program reads {supported}; {}",
-        .path.display(),
-        if found > supported { "use a newer simstore" } else { "build the store again" }
+        "{}: format version {found}, this program reads {supported}; use a newer simstore, or build the store again if a version \
+         before the first release wrote it",
+        .path.display()
     )]
     UnsupportedVersion {
         /// Path of the file.
         path: PathBuf,
         /// Format version found in the file.
         found: u32,
-        /// The newest format version that this crate reads.
+        /// The format version that this program reads.
         supported: u32,
     },
     /// The path is not a store.
@@ -229,7 +230,7 @@ pub enum ErrorCode {
     Io,
     Thread,
     Corrupt,
-    TornEnd,
+    TornTail,
     UnsupportedVersion,
     NotAStore,
     Setting,
@@ -251,7 +252,7 @@ pub enum ErrorCode {
 
 /// Names of the kinds of errors, in the order of the variants of [`ErrorCode`].
 const NAMES: [&str; 21] = [
-    "io", "thread", "corrupt", "torn-end", "unsupported-version", "not-a-store", "setting", "poisoned",
+    "io", "thread", "corrupt", "torn-tail", "unsupported-version", "not-a-store", "setting", "poisoned",
     "already-exists", "locked", "forked", "width", "distance", "out-of-order", "incomplete-plan",
     "bad-argument", "refused", "exhausted", "bug", "cancelled", "bad-input",
 ];
@@ -281,7 +282,7 @@ impl Error {
             }};
         }
         code_among!(
-            Io, Thread, Corrupt, TornEnd, UnsupportedVersion, NotAStore, Setting, Poisoned, AlreadyExists,
+            Io, Thread, Corrupt, TornTail, UnsupportedVersion, NotAStore, Setting, Poisoned, AlreadyExists,
             Locked, Forked, Width, Distance, OutOfOrder, IncompletePlan, BadArgument, Refused, Exhausted,
             Bug, Cancelled, BadInput
         )
@@ -292,6 +293,13 @@ impl Error {
     pub fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Error {
         let path = path.to_path_buf();
         move |source| Error::Io { path, action, source }
+    }
+
+    /// The error for a name or a note in a store without ids. `what` is the noun for it.
+    pub(crate) fn without_ids(what: &str) -> Error {
+        Error::BadArgument(format!(
+            "a {what} in a store without ids: create the store with ids to keep {what}s"
+        ))
     }
 
     pub(crate) fn corrupt(path: &Path, offset: u64, damage: Damage) -> Error {
@@ -439,7 +447,7 @@ mod tests {
             Error::Io { path: path(), action: "open", source: source() },
             Error::Thread { source: source() },
             Error::Corrupt { path: path(), offset: 7, damage: Damage::CodeWord },
-            Error::TornEnd { path: path(), offset: 7, bytes: 8 },
+            Error::TornTail { path: path(), offset: 7, bytes: 8 },
             Error::UnsupportedVersion { path: path(), found: 9, supported: 3 },
             Error::NotAStore { path: path(), reason: text() },
             Error::Setting { path: path(), setting: "codec", has: text(), requested: text() },

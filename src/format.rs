@@ -7,21 +7,8 @@ use byteorder::{ByteOrder, LittleEndian};
 
 use crate::error::{Damage, Error, Result};
 
-/// Format version of files that use no feature of a later version.
-pub(crate) const VERSION: u32 = 3;
-/// Format version of note files (bytes stored with documents), and of manifests and logs of stores with notes, unless
-/// they need a later version.
-pub(crate) const VERSION_WITH_NOTES: u32 = 4;
-/// Format version of tables with the codec `all-differences`, and of manifests of stores with this codec.
-pub(crate) const VERSION_WITH_ALL_DIFFERENCES: u32 = 5;
-/// Format version of tables with the codec `prefix-lines`, and of manifests of stores with this codec.
-pub(crate) const VERSION_WITH_PREFIX_LINES: u32 = 6;
-/// Versions of manifests that this crate reads.
-pub(crate) const MANIFEST_VERSIONS: RangeInclusive<u32> = VERSION..=VERSION_WITH_PREFIX_LINES;
-/// Versions of logs that this crate reads.
-pub(crate) const LOG_VERSIONS: RangeInclusive<u32> = VERSION..=VERSION_WITH_NOTES;
-/// Versions of tables that this crate reads. No table has version 4.
-pub(crate) const TABLE_VERSIONS: RangeInclusive<u32> = VERSION..=VERSION_WITH_PREFIX_LINES;
+/// Format version of all files of a store.
+pub(crate) const VERSION: u32 = 1;
 
 /// First and last bytes of a table file.
 pub(crate) const TABLE_MAGIC: [u8; 8] = *b"simtable";
@@ -31,8 +18,8 @@ pub(crate) const IDS_MAGIC: [u8; 8] = *b"simst-id";
 pub(crate) const NAMES_MAGIC: [u8; 8] = *b"simnames";
 /// First and last bytes of a note file.
 pub(crate) const NOTES_MAGIC: [u8; 8] = *b"simnotes";
-/// First and last bytes of a metadata file (`format-spec/marks.md`).
-pub(crate) const MARKS_MAGIC: [u8; 8] = *b"simmarks";
+/// First and last bytes of a metadata file.
+pub(crate) const METADATA_MAGIC: [u8; 8] = *b"sim-meta";
 /// First and last bytes of a tombstone file.
 pub(crate) const TOMBSTONES_MAGIC: [u8; 8] = *b"simstomb";
 /// First and last bytes of a manifest.
@@ -65,7 +52,7 @@ pub(crate) const PAGE_BYTES: u32 = 4096;
 /// Minimum offset of the first block of a table, in bytes.
 pub(crate) const MIN_BLOCKS_OFFSET: u32 = 256;
 
-/// Minimum number of bits of a prefix in the prefix lines of a table. A table without fingerprints has this number.
+/// Minimum number of bits of a prefix in the prefix lines of a table.
 pub(crate) const MIN_KEY_BITS: u32 = 8;
 
 /// Offsets of the fields in the header of a table file (`format-spec/table.md`, "Header").
@@ -77,10 +64,15 @@ pub(crate) mod table_header {
     pub(crate) const FLIPS: usize = 15;
     pub(crate) const BLOCK_SIZE: usize = 16;
     pub(crate) const SPAN: usize = 20;
-    pub(crate) const RESERVED: usize = 22;
+    /// Offset of the field "key bits": the number of bits of a prefix in the prefix lines; 0 in a table without lines.
+    pub(crate) const KEY_BITS: usize = 22;
+    pub(crate) const RESERVED: usize = 23;
     pub(crate) const BLOCKS_OFFSET: usize = 24;
-    pub(crate) const FINGERPRINTS: usize = 28;
-    pub(crate) const PERMUTATION: usize = 36;
+    pub(crate) const RESERVED_AFTER_BLOCKS_OFFSET: usize = 28;
+    pub(crate) const FINGERPRINTS: usize = 32;
+    /// Offset of the field "lines": the number of main prefix lines; 0 in a table without lines.
+    pub(crate) const LINES: usize = 40;
+    pub(crate) const PERMUTATION: usize = 48;
 
     /// Returns the byte offsets at which the code lengths, the last field of the header, start and end. Fingerprints have
     /// `bits` bits, and the Huffman code has `symbols` symbols.
@@ -88,34 +80,20 @@ pub(crate) mod table_header {
         let start = PERMUTATION + bits as usize;
         (start, start + symbols / 2)
     }
-
-    /// Offset of the field "lines" from the end of the code lengths. Only tables with prefix lines have it, and the next two.
-    pub(crate) const LINES: usize = 0;
-    /// Offset of the field "key bits" from the end of the code lengths.
-    pub(crate) const KEY_BITS: usize = 8;
-    /// Offset of the reserved bytes after "key bits" from the end of the code lengths.
-    pub(crate) const RESERVED_AFTER_KEY_BITS: usize = 9;
-    /// Length of the fields about prefix lines.
-    pub(crate) const LINE_FIELDS_LEN: usize = 16;
 }
 
 /// Offsets of the fields in the footer of a table file (`format-spec/table.md`, "Footer").
 pub(crate) mod table_footer {
     pub(crate) const BLOCKS: usize = 0;
     pub(crate) const BLOCKS_LEN: usize = 8;
-    pub(crate) const HEADER_CRC: usize = 16;
-    pub(crate) const BLOCKS_CRC: usize = 20;
-    pub(crate) const INDEX_CRC: usize = 24;
-    pub(crate) const FOOTER_CRC: usize = 28;
-    pub(crate) const MAGIC: usize = 32;
-    pub(crate) const LEN: usize = 40;
-}
-
-/// Offsets of the fields that come before the footer of a table with prefix lines.
-pub(crate) mod lines_footer {
-    pub(crate) const DIVIDING: usize = 0;
-    pub(crate) const PAGES_CRC: usize = 8;
-    pub(crate) const LEN: usize = 12;
+    pub(crate) const DIVIDING_LINES: usize = 16;
+    pub(crate) const HEADER_CRC: usize = 24;
+    pub(crate) const BLOCKS_CRC: usize = 28;
+    pub(crate) const INDEX_CRC: usize = 32;
+    pub(crate) const PAGES_CRC: usize = 36;
+    pub(crate) const FOOTER_CRC: usize = 40;
+    pub(crate) const MAGIC: usize = 44;
+    pub(crate) const LEN: usize = 52;
 }
 
 /// Offsets of the fields in the header of an id file (`format-spec/ids.md`).
@@ -139,7 +117,7 @@ pub(crate) mod ids_chunk {
 }
 
 /// Offsets of the fields in the header of a file of names, notes or metadata (`format-spec/names.md`, `notes.md`,
-/// `marks.md`).
+/// `metadata.md`).
 pub(crate) mod entries_header {
     pub(crate) const VERSION: usize = 8;
     pub(crate) const LEN: usize = 16;
@@ -204,17 +182,12 @@ pub(crate) mod manifest_segment {
     pub(crate) const IDS: usize = 16;
     pub(crate) const NAMES: usize = 24;
     pub(crate) const TOMBSTONES: usize = 32;
-    pub(crate) const MARKS: usize = 40;
-    pub(crate) const TABLES: usize = 48;
-    pub(crate) const FLAGS: usize = 52;
-    /// Offset of the field "notes", in bytes. The field exists from format version 4 on. In older versions, the
-    /// checksums start at this offset.
-    pub(crate) const NOTES: usize = 56;
-    /// Returns the total length of a segment entry's fields before the checksums, in bytes, in manifests of this format
-    /// version.
-    pub(crate) const fn len(version: u32) -> usize {
-        if version < super::VERSION_WITH_NOTES { NOTES } else { NOTES + 8 }
-    }
+    pub(crate) const METADATA: usize = 40;
+    pub(crate) const NOTES: usize = 48;
+    pub(crate) const TABLES: usize = 56;
+    pub(crate) const FLAGS: usize = 60;
+    /// Total length of the fields before the checksums.
+    pub(crate) const LEN: usize = 64;
 }
 
 /// Offsets of the fields at the end of a manifest: its checksum, then the magic bytes.
@@ -351,20 +324,14 @@ pub(crate) fn check_crc(
     if expected == found { Ok(()) } else { Err(Error::corrupt(path, offset as u64, damage)) }
 }
 
-/// Checks that the version of a file is in the supported `versions`.
-pub(crate) fn check_version(path: &Path, found: u32, versions: RangeInclusive<u32>) -> Result<()> {
-    let (path, supported) = (path.to_path_buf(), *versions.end());
-    if versions.contains(&found) { Ok(()) } else { Err(Error::UnsupportedVersion { path, found, supported }) }
+/// Checks that this program can read the format version of a file.
+pub(crate) fn check_version(path: &Path, found: u32) -> Result<()> {
+    let (path, supported) = (path.to_path_buf(), VERSION);
+    if found == VERSION { Ok(()) } else { Err(Error::UnsupportedVersion { path, found, supported }) }
 }
 
 /// Checks the version of a file, and the magic bytes at its start and end. Returns the offset of its footer.
-pub(crate) fn check_ends(
-    path: &Path,
-    file: &[u8],
-    magic: [u8; 8],
-    versions: RangeInclusive<u32>,
-    footer_len: usize,
-) -> Result<usize> {
+pub(crate) fn check_ends(path: &Path, file: &[u8], magic: [u8; 8], footer_len: usize) -> Result<usize> {
     let truncated = |expected: usize| {
         let damage = Damage::Truncated { expected: expected as u64, found: file.len() as u64 };
         Error::corrupt(path, file.len() as u64, damage)
@@ -378,7 +345,7 @@ pub(crate) fn check_ends(
         return Err(Error::corrupt(path, 0, Damage::Magic { expected: magic, found }));
     }
     let version = LittleEndian::read_u32(&file[8..]);
-    check_version(path, version, versions)?;
+    check_version(path, version)?;
     if file.len() < 12 + footer_len {
         return Err(truncated(12 + footer_len));
     }

@@ -89,7 +89,7 @@ pub(crate) struct SegmentEntry {
 const FILE_NUMBER_END: u64 = 1 << 48;
 
 /// File name extensions of a segment's side files (all files except tables), in the order of their flags in the manifest.
-const SIDE_FILE_EXTENSIONS: [&str; 5] = ["ids", "names", "tombstones", "marks", "notes"];
+const SIDE_FILE_EXTENSIONS: [&str; 5] = ["ids", "names", "tombstones", "metadata", "notes"];
 
 impl SegmentEntry {
     pub(crate) fn table_file_name(&self, table: u32) -> String {
@@ -166,7 +166,7 @@ pub(crate) fn is_store_file(name: &str) -> bool {
     match table {
         _ if number < 6 => false,
         0 => {
-            let extensions = [".ids", ".names", ".tombstones", ".marks", ".notes", ".log"];
+            let extensions = [".ids", ".names", ".tombstones", ".metadata", ".notes", ".log"];
             rest == extension && (is_temporary || extensions.contains(&extension))
         }
         _ => table == 2 && (is_temporary || extension == ".table"),

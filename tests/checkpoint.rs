@@ -101,7 +101,8 @@ fn options(disk: &SimulatedDisk, ids: bool) -> StoreOptions {
     }
 }
 
-/// Changes a store by random transactions: inserts, some of them near others, deletes, names, notes and metadata.
+/// Changes a store by random transactions: inserts, some of them near others, deletes, metadata, and in a store with ids names
+/// and notes.
 fn change<F: Fingerprint>(store: &Store<F>, random: &mut Random, transactions: usize) {
     // A few fingerprints, so that many deletes concern stored pairs.
     let spread = |i: u64| {
@@ -112,6 +113,7 @@ fn change<F: Fingerprint>(store: &Store<F>, random: &mut Random, transactions: u
         for _ in 0..random.below(12) {
             let id = random.below(IDS);
             match random.below(8) {
+                1 | 3..5 if !store.snapshot().keeps_ids() => transaction.insert(spread(id), id),
                 0 => transaction.delete(spread(id), id),
                 1 => transaction.set_note(id, &random.next().to_le_bytes()).unwrap(),
                 2 => {
@@ -136,7 +138,7 @@ fn store_with_all<F: Fingerprint>(disk: &SimulatedDisk, ids: bool) -> Store<F> {
     change(&store, &mut random, 8);
     let stats = store.snapshot().stats();
     assert!(stats.segments == 2 && stats.tombstones > 0 && stats.memtable_entries > 0, "{stats:?}");
-    assert!(stats.names > 0 && stats.notes > 0 && stats.metadata > 0, "{stats:?}");
+    assert!(stats.metadata > 0 && (stats.names > 0) == ids && (stats.notes > 0) == ids, "{stats:?}");
     store
 }
 

@@ -302,12 +302,15 @@ fn the_independent_reader_agrees_on_hostile_blocks() {
     ] {
         let mut sound = StoreFiles::new();
         for entry in fs::read_dir(spec.join("golden").join(name)).unwrap().map(Result::unwrap) {
-            sound.insert(entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap());
+            let name = entry.file_name().into_string().unwrap();
+            if !name.ends_with(".json") {
+                sound.insert(name, fs::read(entry.path()).unwrap());
+            }
         }
         for round in 0..16 {
             let mut files = sound.clone();
             let table = files.get_mut("000001-00.table").unwrap();
-            let foot = table.len() - 40;
+            let foot = table.len() - 52;
             let u64_at = |at: usize| u64::from_le_bytes(table[at..at + 8].try_into().unwrap());
             let (start, len) = (u64_at(24) & 0xffff_ffff, u64_at(foot + 8));
             let bit = ((start + 8) * 8 + random.below((len - 8) * 8)) as usize;

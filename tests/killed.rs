@@ -134,7 +134,7 @@ fn check(snapshot: &Snapshot<u64>, streams: &mut [WriteStream], least: [u64; STR
     for ((stream, least), most) in streams.iter_mut().zip(least).zip(most) {
         stream.advance_to_snapshot(snapshot, least..=most + 1);
     }
-    snapshot.verify(|error| assert!(matches!(error, Error::TornEnd { .. }), "{error}"));
+    snapshot.verify(|error| assert!(matches!(error, Error::TornTail { .. }), "{error}"));
 }
 
 fn kill_count() -> u64 {

@@ -185,9 +185,14 @@ fn run<F: Fingerprint>(
             }
             &StoreOperation::Note(id, note) => {
                 let mut batch = store.transaction();
-                batch.set_note(id, &vec![note; usize::from(note)]).unwrap();
-                batch.commit(Durability::Os).unwrap();
-                notes.insert(id_of(id), note);
+                let set = batch.set_note(id, &vec![note; usize::from(note)]);
+                if ids {
+                    set.unwrap();
+                    batch.commit(Durability::Os).unwrap();
+                    notes.insert(id, note);
+                } else {
+                    assert!(set.unwrap_err().to_string().contains("a store without ids"));
+                }
             }
             StoreOperation::Flush => store.flush().unwrap(),
             StoreOperation::Compact => store.compact().unwrap(),

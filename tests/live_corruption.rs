@@ -133,7 +133,7 @@ fn check(files: &StoreFiles, name: &str, models: &[PairModel<u64>], context: &st
 fn it_is_read_as_it_was() {
     let (files, models) = store();
     assert_eq!(&read(&files).unwrap(), models.last().unwrap());
-    for ending in [".table", ".ids", ".names", ".notes", ".tombstones", ".marks", ".log"] {
+    for ending in [".table", ".ids", ".names", ".notes", ".tombstones", ".metadata", ".log"] {
         assert!(files.keys().any(|name| name.ends_with(ending)), "{ending}");
     }
 }
@@ -182,7 +182,7 @@ fn every_bit_flipped_of_logs_after_a_crash() {
 /// If a log has a torn tail, and no record says how many bytes of the log were synced, reads ignore the torn tail, and
 /// `verify` reports it.
 #[test]
-fn a_torn_end_that_may_be_damage() {
+fn a_torn_tail_that_may_be_damage() {
     let (files, models) = store();
     let name = files.keys().rfind(|name| name.ends_with(".log")).unwrap().clone();
     let end_record = files[&name].len() - 32;
@@ -196,7 +196,7 @@ fn a_torn_end_that_may_be_damage() {
         let mut problems = Vec::new();
         snapshot.verify(|error| problems.push(error));
         assert!(
-            matches!(&problems[..], [Error::TornEnd { path, .. }] if path.ends_with(&name)),
+            matches!(&problems[..], [Error::TornTail { path, .. }] if path.ends_with(&name)),
             "{problems:?}"
         );
         let store = Store::<u64>::open(Path::new("store"), options(&disk)).unwrap();

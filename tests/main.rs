@@ -30,3 +30,4 @@ mod simulated_disk;
 mod store_changes;
 mod structure;
 mod support;
+mod vectors;

@@ -112,7 +112,7 @@ fn check(files: &StoreFiles, name: &str, missing: bool, intact: &DocumentSet) {
         "ids" => assert!(rescued.is_subset(intact) && &rescued != intact, "{context}"),
         "names" | "notes" => assert_eq!(fingerprints(&rescued), fingerprints(intact), "{context}"),
         "tombstones" => assert!(rescued.is_superset(intact) && &rescued != intact, "{context}"),
-        "MANIFEST" | "marks" => assert_eq!(&rescued, intact, "{context}"),
+        "MANIFEST" | "metadata" => assert_eq!(&rescued, intact, "{context}"),
         "log" => {
             let different = rescued.symmetric_difference(intact).count();
             assert!(different <= if missing { 510 } else { 110 }, "{different}: {context}");
@@ -134,7 +134,7 @@ fn sound() -> (StoreFiles, DocumentSet) {
     let path = folder.path().join("store");
     live_store(&path);
     let files = files(&path);
-    for ending in [".table", ".ids", ".names", ".notes", ".tombstones", ".marks", ".log"] {
+    for ending in [".table", ".ids", ".names", ".notes", ".tombstones", ".metadata", ".log"] {
         assert!(files.keys().filter(|name| name.ends_with(ending)).count() > 1, "{ending}");
     }
     (files, documents(&path))

@@ -135,7 +135,7 @@ fn a_call_that_writes_nothing_leaves_nothing() {
     assert_eq!(Snapshot::<u64>::open_on(&disk.as_fs(), path()).unwrap().iter().count(), 2);
 }
 
-/// A memtable that has metadata (*marks* in the file format) and no pairs is flushed to a segment like any other. Merges
+/// A memtable that has metadata and no pairs is flushed to a segment like any other. Merges
 /// of such segments keep the newest value of each metadata key.
 #[test]
 fn marks_alone_are_kept() {

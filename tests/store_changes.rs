@@ -107,7 +107,7 @@ fn verified_contents(disk: &SimulatedDisk, path: &str) -> Result<Option<ContentM
     let mut damaged = Vec::new();
     // A torn tail is normal after a crash.
     snapshot.verify(|error| match error {
-        Error::TornEnd { .. } => {}
+        Error::TornTail { .. } => {}
         error => damaged.push(error.to_string()),
     });
     if damaged.is_empty() {

@@ -109,7 +109,7 @@ fn print_problem(output: &mut Output, error: &Error, json: bool) -> Result<()> {
         return output.write_line(error);
     }
     let (file, offset) = match error {
-        Error::Corrupt { path, offset, .. } | Error::TornEnd { path, offset, .. } => {
+        Error::Corrupt { path, offset, .. } | Error::TornTail { path, offset, .. } => {
             (Some(path), Some(offset))
         }
         Error::Io { path, .. } | Error::UnsupportedVersion { path, .. } => (Some(path), None),

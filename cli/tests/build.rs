@@ -92,7 +92,7 @@ fn empty_and_short_texts() {
         fields(summary),
         [
             "bad", "bits", "bits_per_fingerprint", "bytes", "codec", "distance", "documents", "empty",
-            "fingerprints", "ids", "other_names", "passed_over", "plan", "seconds", "short", "store",
+            "fingerprints", "ids", "other_names", "plan", "seconds", "short", "skipped_files", "store",
             "tables"
         ]
     );

@@ -56,7 +56,7 @@ fn clusters_pairs_and_kept_documents() {
         fields(&objects[2]),
         [
             "bad", "clustered", "clusters", "distance", "documents", "duplicates", "empty", "fingerprints",
-            "kept", "largest", "other_names", "passed_over", "replaced", "same_id", "seconds", "short",
+            "kept", "largest", "other_names", "replaced", "same_id", "seconds", "short", "skipped_files",
             "text_bytes"
         ]
     );

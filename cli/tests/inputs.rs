@@ -243,7 +243,7 @@ fn settings_among_texts_are_skipped() {
     }
     assert_eq!(folder.read("kept"), "site/a.md\n");
     let summary = folder.run(&["dedup", "-q", "--json", "site"]).json().pop().unwrap();
-    assert_eq!((&summary["documents"], &summary["passed_over"]), (&2.into(), &2.into()));
+    assert_eq!((&summary["documents"], &summary["skipped_files"]), (&2.into(), &2.into()));
     let run = folder.run(&["fingerprint", "site", "--text-field", "name"]);
     assert!(run.stderr.contains("package.json"), "{}", run.stderr);
     // JSON files in archives are skipped too.

@@ -36,8 +36,8 @@ fn documents_with_numbers_or_names() {
     for (input, expected) in [("numbers.jsonl", "100"), ("names.jsonl", "page-0")] {
         let added = summary(&folder, &["add", input.split('.').next().unwrap(), input]);
         assert_eq!((&added["added"], &added["documents"]), (&json!(10), &json!(10)));
-        let names = "added bad carried_on changed documents duplicates empty known other_names passed_over replaced seconds short \
-             store";
+        let names = "added bad carried_on changed documents duplicates empty known other_names replaced seconds short \
+             skipped_files store";
         assert_eq!(fields(&added).join(" "), names);
         let ids = folder.ids(input.split('.').next().unwrap());
         assert_eq!((ids.len(), ids.first().unwrap().as_str()), (10, expected));

@@ -42,7 +42,7 @@ fn a_file_with_several_names_is_one_document() {
     }
     let counts = |args: &[&str]| {
         let summary = folder.run(args).json().pop().unwrap();
-        ["documents", "other_names", "passed_over"].map(|field| summary[field].as_u64().unwrap())
+        ["documents", "other_names", "skipped_files"].map(|field| summary[field].as_u64().unwrap())
     };
     assert_eq!(counts(&["dedup", "--json", "d"]), [2, 5, 3]);
     assert_eq!(counts(&["dedup", "--json", "--resume", "parts", "d"]), [2, 5, 3]);

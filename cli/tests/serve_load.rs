@@ -238,7 +238,8 @@ fn soak(folder: &TestFolder, content: fn(u64) -> Value) {
     let (code, log) = service.wait();
     assert_eq!(code, Some(0), "{log}");
     assert!(!log.contains("panicked"), "{log}");
-    folder.run(&["verify", "store"]).ok();
+    let verified = folder.run(&["verify", "store"]);
+    assert_eq!(verified.code, Some(0), "{}", verified.stdout);
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn inspect() {
     let lines = folder.run(&["inspect", "store", "--json"]).json();
     let expected = "\
         bits bits_per_fingerprint block_size by_age bytes codec distance fingerprints floor_bits_per_fingerprint id_bytes \
-        ids keeps_ids logs mark_bytes marks memory memtable_entries name_bytes names note_bytes notes plan profile recall segments similar span table_bytes tables tombstone_bytes tombstones with_texts";
+        ids keeps_ids logs memory memtable_entries metadata metadata_bytes name_bytes names note_bytes notes plan profile recall segments similar span table_bytes tables tombstone_bytes tombstones with_texts";
     assert_eq!(fields(&lines[0]).join(" "), expected);
     let files = std::fs::read_dir(folder.path("store")).unwrap();
     let bytes: u64 = files.map(|file| file.unwrap().metadata().unwrap().len()).sum();
@@ -168,7 +168,7 @@ fn inspect_a_store_of_similar_documents() {
             json!(true),
         ),
         (
-            "sketches",
+            "signatures",
             &["--similar", "0.9", "--recall", "0.9"],
             "similarity >= 0.9, recall 0.9, without texts",
             json!(false),

@@ -37,8 +37,8 @@ impl ReferenceStore {
     ) -> Result<Self> {
         let exists = has_store(path)?;
         let store = if add && exists { Some(open_store(path, width, &write_options(budget))?) } else { None };
-        if let Some(torn_end) = store.as_ref().and_then(AnyStore::torn_tail) {
-            observer.diagnostic(&Diagnostic::Warning(&torn_end.to_string()));
+        if let Some(torn_tail) = store.as_ref().and_then(AnyStore::torn_tail) {
+            observer.diagnostic(&Diagnostic::Warning(&torn_tail.to_string()));
         }
         // A killed run created the store without its settings, so it is created again.
         let store = store.filter(|store| !is_half_created(&store.snapshot()));

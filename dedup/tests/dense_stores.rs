@@ -117,13 +117,13 @@ fn the_nearest_stored_document_is_that_of_the_plain_loop() {
         words.join(" ")
     };
     let mut some = |count: usize| (0..count).map(|_| page(&mut random)).collect::<Vec<_>>();
-    let (texts, of_texts, of_sketches) = (some(250), some(200), some(150));
-    let paths = ["texts", "sketches"].map(|name| folder.0.path().join(name));
+    let (texts, of_texts, of_bands) = (some(250), some(200), some(150));
+    let paths = ["texts", "bands"].map(|name| folder.0.path().join(name));
     store(&paths[0], &of_texts, true);
-    store(&paths[1], &of_sketches, false);
+    store(&paths[1], &of_bands, false);
     let made_of = |texts: &[String]| texts.iter().map(|text| hash_text(text)).collect::<Vec<_>>();
     let stores =
-        [(paths[0].clone(), made_of(&of_texts), true), (paths[1].clone(), made_of(&of_sketches), false)];
+        [(paths[0].clone(), made_of(&of_texts), true), (paths[1].clone(), made_of(&of_bands), false)];
     let hash_text = made_of(&texts);
     for some in [&stores[..1], &stores[1..], &stores[..]] {
         let against: Vec<PathBuf> = some.iter().map(|(path, ..)| path.clone()).collect();

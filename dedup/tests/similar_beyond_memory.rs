@@ -198,8 +198,8 @@ fn documents_similar_to_stored_ones_are_the_same() {
     let totals = check(&texts, false, &DedupConfig { against, ..DedupConfig::default() });
     assert!(totals.stored.unwrap() > 100 && totals.estimated.unwrap() > 0, "{totals:?}");
     // A store can join any number of bands.
-    for sketches in [8, 5, 1] {
-        let path = folder.0.path().join(format!("of-{sketches}"));
+    for bands in [8, 5, 1] {
+        let path = folder.0.path().join(format!("of-{bands}"));
         let options = StoreOptions {
             distance: Some(12),
             profile: Some(Profile::shingles().to_string()),
@@ -207,9 +207,9 @@ fn documents_similar_to_stored_ones_are_the_same() {
             ..StoreOptions::default()
         };
         let store = Store::<u64>::open(&path, options.clone()).unwrap();
-        let mark = format!("similar 0.8 recall 0.95 bands {sketches}");
+        let settings = format!("similar 0.8 recall 0.95 bands {bands}");
         let mut transaction = store.transaction();
-        transaction.set_metadata("similar", mark.as_bytes()).unwrap();
+        transaction.set_metadata("similar", settings.as_bytes()).unwrap();
         transaction.commit(Durability::Os).unwrap();
         drop(store);
         let store = SimilarDocuments::open(
@@ -226,7 +226,7 @@ fn documents_similar_to_stored_ones_are_the_same() {
         }
         drop(store);
         let totals = check(&texts, false, &DedupConfig { against: vec![path], ..DedupConfig::default() });
-        assert!(totals.stored.unwrap() > 50, "{sketches}: {totals:?}");
+        assert!(totals.stored.unwrap() > 50, "{bands}: {totals:?}");
     }
 }
 

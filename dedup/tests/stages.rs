@@ -244,7 +244,7 @@ fn a_histogram_of_other_pairs_is_reported_and_made_again() {
     for stage in stages(&kept) {
         forge(&stage, |bytes| {
             let header = bytes.iter().position(|&byte| byte == b'\n').unwrap();
-            if String::from_utf8_lossy(&bytes[..header]).contains("\"leaders\"") {
+            if String::from_utf8_lossy(&bytes[..header]).contains("\"representatives\"") {
                 // The low byte of the last count.
                 let last = bytes.len() - 8;
                 bytes[last] ^= 1;
@@ -256,4 +256,52 @@ fn a_histogram_of_other_pairs_is_reported_and_made_again() {
     let told = DiagnosticRecorder::default();
     assert!(run(&input, &out, &options, &told).unwrap() == expected);
     assert!(told.all().iter().any(|said| said.contains("a histogram that cannot be")), "{:?}", told.all());
+}
+
+/// The examples in `format-spec/stage.md` and `format-spec/part.md` are the files that a run writes for the documents there.
+#[test]
+fn the_pages_show_written_files() {
+    let page = |name: &str| {
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../format-spec").join(name)).unwrap()
+    };
+    let blocks = |page: &str| -> Vec<String> {
+        let blocks = page.split("```json\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+        blocks.map(str::to_owned).collect()
+    };
+    let stage_page = page("stage.md");
+    let [documents, candidates, representatives] = &blocks(&stage_page)[..] else { panic!("three blocks") };
+    let folder = TempFolder::new();
+    let input = folder.file("a.jsonl", documents.clone());
+    let inputs = Inputs::new(&[input.clone()], DocumentOptions::default()).unwrap();
+    let kept = folder.0.path().join("kept");
+    let options = DedupConfig { resume: Some(kept.clone().into()), ..DedupConfig::default() };
+    simstore_dedup::run(&options, &inputs, Outputs::default(), &()).unwrap();
+    let decompressed = |path: &Path| zstd::decode_all(&fs::read(path).unwrap()[..]).unwrap();
+
+    let quoted: Vec<Vec<u8>> = (stage_page.split("```text\n").skip(1))
+        .map(|rest| {
+            let lines = rest.split("```").next().unwrap().lines();
+            let bytes = lines.flat_map(|line| line.split_once(" | ").unwrap().0.split_whitespace());
+            bytes.map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
+        })
+        .collect();
+    let mut expected: Vec<Vec<u8>> = [candidates, representatives]
+        .into_iter()
+        .zip(&quoted)
+        .map(|(header, tables)| [header.as_bytes(), tables].concat())
+        .collect();
+    let mut found: Vec<Vec<u8>> = stages(&kept).iter().map(|path| decompressed(path)).collect();
+    expected.sort();
+    found.sort();
+    assert_eq!(found, expected);
+
+    let part = fs::read_dir(&kept).unwrap().map(|entry| entry.unwrap().path());
+    let part = part.into_iter().find(|path| path.to_string_lossy().ends_with(".part.zst")).unwrap();
+    // The path and the time of the file differ.
+    let path = serde_json::to_string(&input.to_str().unwrap()).unwrap();
+    let part = String::from_utf8(decompressed(&part)).unwrap().replace(&path, "\"a.jsonl\"");
+    let without_time = |part: &str| -> Vec<String> {
+        part.lines().filter(|line| !line.starts_with("{\"modified\"")).map(str::to_owned).collect()
+    };
+    assert_eq!(without_time(&part), without_time(&blocks(&page("part.md"))[0]));
 }

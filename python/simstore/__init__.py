@@ -19,6 +19,7 @@ from simstore._simstore import (
     Summary,
     Table,
     __version__,
+    bands,
     clusters,
     compression,
     dedup,
@@ -26,7 +27,6 @@ from simstore._simstore import (
     evaluate,
     self_join,
     similarity,
-    sketches,
 )
 from simstore.errors import BadInputError, CorruptError, Error, LockedError, NotAStoreError, SimstoreWarning
 
@@ -55,6 +55,7 @@ __all__ = [
     "Summary",
     "Table",
     "__version__",
+    "bands",
     "clusters",
     "compression",
     "dedup",
@@ -62,5 +63,4 @@ __all__ = [
     "evaluate",
     "self_join",
     "similarity",
-    "sketches",
 ]

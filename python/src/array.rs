@@ -111,7 +111,7 @@ impl PyArrowArray {
     /// -------
     /// numpy.ndarray
     ///     With shape (n,). Fingerprints of 128 bits: uint8 with shape (n, 16), the most significant byte first.
-    ///     Bands of `sketches`: uint64 with shape (n, count). Texts: dtype object.
+    ///     Bands of `bands`: uint64 with shape (n, count). Texts: dtype object.
     #[pyo3(signature = (fill=None))]
     fn to_numpy<'py>(
         &self,

@@ -22,8 +22,8 @@ use crate::writable_store::WritableStore;
 /// >>> with simstore.Store("pages") as store:
 /// ...     with store.batch() as batch:
 /// ...         batch.insert(0b1111, 1)
-/// ...         batch.mark("crawl", b"up to page 1")
-/// ...     store.snapshot().mark("crawl")
+/// ...         batch.set_metadata("crawl", b"up to page 1")
+/// ...     store.snapshot().metadata("crawl")
 /// b'up to page 1'
 #[pyclass(frozen, module = "simstore", name = "Batch")]
 pub(crate) struct PyBatch {
@@ -38,7 +38,7 @@ enum BatchWrite {
     InsertMany(NewDocuments),
     Delete { fingerprint: u128, id: u64 },
     DeleteMany(IdPairs),
-    Mark { key: String, value: Vec<u8> },
+    SetMetadata { key: String, value: Vec<u8> },
 }
 
 impl PyBatch {
@@ -109,13 +109,13 @@ impl PyBatch {
     /// key : str
     /// value : bytes
     ///     Key and value have up to 4 KiB each.
-    fn mark(&self, key: String, value: Vec<u8>) -> PyResult<()> {
+    fn set_metadata(&self, key: String, value: Vec<u8>) -> PyResult<()> {
         if key == SIMILAR_STORE_KEY {
             return Err(PyValueError::new_err(format!(
-                "the mark `{key}` says that a store is of similar documents: choose another key"
+                "the key `{key}` says that a store is of similar documents: choose another key"
             )));
         }
-        self.push(BatchWrite::Mark { key, value })
+        self.push(BatchWrite::SetMetadata { key, value })
     }
 
     fn __enter__<'py>(slf: &Bound<'py, Self>) -> Bound<'py, Self> {
@@ -146,14 +146,14 @@ impl PyBatch {
                     BatchWrite::DeleteMany(rows) => rows
                         .pairs(0..rows.len())
                         .try_for_each(|(fingerprint, id)| transaction.delete(fingerprint, id))?,
-                    BatchWrite::Mark { key, value } => transaction.set_metadata(key, value)?,
+                    BatchWrite::SetMetadata { key, value } => transaction.set_metadata(key, value)?,
                 }
             }
             transaction.commit(durability)
         })
     }
 
-    /// Number of writes so far. Each call of a method that inserts, deletes or marks is one write.
+    /// Number of writes so far. Each call of a method that inserts, deletes or sets metadata is one write.
     fn __len__(&self) -> usize {
         self.writes().as_ref().map_or(0, Vec::len)
     }

@@ -19,7 +19,7 @@ pub(crate) fn exception(py: Python<'_>, error: Error) -> PyErr {
             // EEXIST, so that Python raises `FileExistsError`.
             PyOSError::new_err((17, (*reason).to_owned(), path.display().to_string()))
         }
-        Error::Corrupt { path, offset, .. } | Error::TornEnd { path, offset, .. } => {
+        Error::Corrupt { path, offset, .. } | Error::TornTail { path, offset, .. } => {
             simstore_exception(py, "CorruptError", (message, code, path.display().to_string(), *offset))
         }
         Error::BadInput { path, line, .. } => {

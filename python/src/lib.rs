@@ -99,7 +99,7 @@ mod _simstore {
     #[pymodule_export]
     use crate::panics_for_tests::_panic;
     #[pymodule_export]
-    use crate::profile::{_profile, PyProfile, similarity, sketches};
+    use crate::profile::{_profile, PyProfile, bands, similarity};
     #[pymodule_export]
     use crate::shard_list::{
         _check_shard, _prepare_shard_folder, _read_shard_list, _shard_checksum, _shard_folder,

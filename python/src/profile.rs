@@ -1,4 +1,4 @@
-//! The class `Profile`, and the functions `similarity` and `sketches`.
+//! The class `Profile`, and the functions `similarity` and `bands`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -278,7 +278,7 @@ pub(crate) fn similarity(
 ///     n lists of ``count`` uint64; null for None and for texts of white space. ``to_numpy()`` has shape (n, count).
 #[pyfunction]
 #[pyo3(signature = (texts, count=8, *, profile=None))]
-pub(crate) fn sketches(
+pub(crate) fn bands(
     py: Python<'_>,
     texts: &Bound<'_, PyAny>,
     #[pyo3(from_py_with = number_arguments::required_count)] count: usize,

@@ -284,8 +284,8 @@ impl PySnapshot {
         call::interruptible(py, |_| name_column(&self.inner, &ids)).map(PyArrowArray::new)
     }
 
-    /// Returns the value that a writer stored under a key (see `Batch.mark`); None if it stored no value.
-    fn mark<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    /// Returns the value that a writer stored under a key (see `Batch.set_metadata`); None if it stored no value.
+    fn metadata<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Option<Bound<'py, PyBytes>>> {
         Ok(call::detached(py, || self.inner.metadata(key))?.map(|value| PyBytes::new(py, &value)))
     }
 

@@ -70,7 +70,7 @@ def test_calls_with_invalid_texts_change_nothing(tmp_path, kind):
     builder = simstore.Builder(tmp_path / "built")
     calls = {
         "fingerprints": lambda: simstore.Profile().fingerprints(column),
-        "sketches": lambda: simstore.sketches(column),
+        "bands": lambda: simstore.bands(column),
         "insert_many": lambda: store.insert_many(five, five, column),
         "insert_many_if_new": lambda: store.insert_many_if_new(five, five, column),
         "build": lambda: builder.insert_many(five, five, column),

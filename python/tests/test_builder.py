@@ -61,7 +61,7 @@ def test_golden_stores_are_read(path):
     snapshot = simstore.Snapshot(path)
     assert expected_lines(snapshot) == run_reader(path)
     assert snapshot.verify() == []
-    if snapshot.mark("similar") is not None:
+    if snapshot.metadata("similar") is not None:
         # The store has bands of signatures, and is queried by text only.
         return
     for table in snapshot.iter_batches(50):

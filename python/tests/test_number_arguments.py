@@ -52,6 +52,6 @@ def test_numbers_out_of_range_are_refused_by_name():
     with pytest.raises(ValueError, match="bits is -64"):
         simstore.dedup([1], bits=-64)
     with pytest.raises(ValueError, match="count is -1"):
-        simstore.sketches(["a text"], count=-1)
+        simstore.bands(["a text"], count=-1)
     with pytest.raises(ValueError, match="documents is -1"):
         simstore.evaluate([("a b", "a b", True)], documents=-1)

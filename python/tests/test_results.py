@@ -106,7 +106,7 @@ def test_everything_is_pickled():
     assert dict(copy.summary) == dict(result.summary) and str(copy.summary) == str(result.summary)
     assert copy._repr_html_() == result._repr_html_() and copy.to_json() == result.to_json()
     for bits in helpers.WIDTHS:
-        for array in [*fingerprint_arrays(bits), fingerprint_arrays(bits)[0][1:3], simstore.sketches(TEXTS, 2)]:
+        for array in [*fingerprint_arrays(bits), fingerprint_arrays(bits)[0][1:3], simstore.bands(TEXTS, 2)]:
             copy = pickle.loads(pickle.dumps(array))
             assert (list(copy), copy.type) == (list(array), array.type)
     pairs = [(TEXT, TEXT + " indeed", True), (TEXT, "another text", False)]
@@ -230,7 +230,7 @@ def test_fill_values_of_nulls():
     for fill in (1.5, "7", -1):
         with pytest.raises((ValueError, OverflowError)):
             array.to_numpy(fill=fill)
-    assert np.asarray(simstore.sketches([TEXT], 2)).shape == (1,)
+    assert np.asarray(simstore.bands([TEXT], 2)).shape == (1,)
 
 
 def page_data(page):

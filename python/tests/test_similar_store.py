@@ -70,7 +70,7 @@ def test_no_fingerprints_are_looked_up(path):
 def test_marks_cannot_change_the_type_of_a_store(tmp_path):
     with simstore.Store(tmp_path / "store") as store, store.batch() as batch:
         with pytest.raises(ValueError, match="choose another key"):
-            batch.mark("similar", b"similar 0.8 recall 0.95 sketches 4")
+            batch.set_metadata("similar", b"similar 0.8 recall 0.95 bands 4")
 
 
 def similar_texts(count, seed=1):

@@ -109,11 +109,11 @@ def test_a_batch_is_all_or_nothing(tmp_path):
             batch.insert_many([3, 4], [3, 4], ["three", None])
             batch.delete(1, 1)
             batch.delete_many([4, 9], [4, 9])
-            batch.mark("crawl", b"page 7")
+            batch.set_metadata("crawl", b"page 7")
             assert len(batch) == 5 and stored_pairs(store) == [(1, 1)]
         assert stored_pairs(store) == [(2, 2), (3, 3)]
         snapshot = store.snapshot()
-        assert (snapshot.mark("crawl"), snapshot.mark("other"), snapshot.name(3)) == (b"page 7", None, "three")
+        assert (snapshot.metadata("crawl"), snapshot.metadata("other"), snapshot.name(3)) == (b"page 7", None, "three")
         with pytest.raises(ValueError, match="the batch has ended"):
             batch.insert(5, 5)
         with pytest.raises(KeyError):
@@ -265,7 +265,7 @@ def test_a_torn_log_is_reported(tmp_path):
     # A crash can leave a partial record at the end of the log.
     log.write_bytes(data + b"torn")
     problem, = simstore.Snapshot(path).verify()
-    assert isinstance(problem, simstore.CorruptError) and problem.code == "torn-end"
+    assert isinstance(problem, simstore.CorruptError) and problem.code == "torn-tail"
     assert (problem.path, problem.offset) == (str(log), len(data))
     with pytest.warns(simstore.SimstoreWarning, match="torn tail: the last 4 bytes"):
         simstore.Store(path).close()

@@ -18,7 +18,7 @@ def use_texts() -> None:
     assert np.asarray(fingerprints[:1]).dtype == np.uint64
     assert len(fingerprints.to_numpy(fill=0)) == 2
     assert_type(simstore.similarity("to be", "or not"), float)
-    assert simstore.sketches(np.array(["to be or not"]), count=2).to_numpy().shape == (1, 2)
+    assert simstore.bands(np.array(["to be or not"]), count=2).to_numpy().shape == (1, 2)
     hash(profile)
 
 

@@ -16,8 +16,6 @@ pub(crate) struct CodecSpec {
     /// Number that identifies the codec in files.
     pub(super) number: u8,
     pub(super) name: &'static str,
-    /// Format version of the codec's tables.
-    pub(super) format_version: u32,
     /// Whether the codec's tables have a Huffman code.
     pub(crate) has_code: bool,
     /// Whether the codec's tables have prefix lines.

@@ -51,7 +51,6 @@ impl<const ADDS: bool> CodecKind for DeltaCodec<ADDS> {
     const SPEC: CodecSpec = CodecSpec {
         number: if ADDS { 1 } else { 0 },
         name: if ADDS { "gap" } else { "first-difference" },
-        format_version: format::VERSION,
         has_code: true,
         has_lines: false,
         alphabet_size: |bits| bits as usize,

@@ -24,7 +24,6 @@ impl CodecKind for EliasFano {
     const SPEC: CodecSpec = CodecSpec {
         number: 2,
         name: "elias-fano",
-        format_version: format::VERSION,
         has_code: false,
         has_lines: false,
         alphabet_size: |bits| bits as usize,

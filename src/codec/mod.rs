@@ -153,11 +153,6 @@ impl Codec {
         self.spec().default_spans.is_some()
     }
 
-    /// Format version of the codec's tables. A manifest that names the codec has at least this version.
-    pub(crate) fn format_version(self) -> u32 {
-        self.spec().format_version
-    }
-
     /// Number of Huffman symbols for fingerprints of `bits` bits: the header of a table has one code length for each.
     pub(crate) fn alphabet_size(self, bits: u32) -> usize {
         (self.spec().alphabet_size)(bits)

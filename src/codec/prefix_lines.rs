@@ -30,7 +30,6 @@ impl CodecKind for PrefixLinesCodec {
     const SPEC: CodecSpec = CodecSpec {
         number: 4,
         name: "prefix-lines",
-        format_version: format::VERSION_WITH_PREFIX_LINES,
         has_code: false,
         has_lines: true,
         alphabet_size: |_| 0,

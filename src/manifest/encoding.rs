@@ -19,23 +19,11 @@ const HAS_HIGHEST_ID_FLAG: u8 = 2;
 const MIN_LEN: usize = header::LEN + 4 + 4 + footer::LEN;
 
 impl Manifest {
-    /// Whether any segment has notes (bytes stored with documents).
-    pub(crate) fn has_notes(&self) -> bool {
-        self.segments.iter().any(|segment| segment.notes > 0)
-    }
-
-    /// Returns the format version to write: the oldest version that supports the store's codec. If any segment has
-    /// notes, the version must support notes, too.
-    fn version(&self) -> u32 {
-        let notes = if self.has_notes() { format::VERSION_WITH_NOTES } else { format::VERSION };
-        notes.max(self.settings.codec.format_version())
-    }
-
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let (settings, version) = (&self.settings, self.version());
+        let settings = &self.settings;
         let mut bytes = vec![0; header::LEN];
         bytes[..header::VERSION].copy_from_slice(&format::MANIFEST_MAGIC);
-        LittleEndian::write_u32(&mut bytes[header::VERSION..], version);
+        LittleEndian::write_u32(&mut bytes[header::VERSION..], format::VERSION);
         bytes[header::BITS] = settings.bits as u8;
         bytes[header::DISTANCE] = settings.distance as u8;
         bytes[header::CODEC] = settings.codec.number();
@@ -50,7 +38,7 @@ impl Manifest {
         LittleEndian::write_u32(&mut bytes[header::SEGMENTS..], self.segments.len() as u32);
         write_text(&mut bytes, &settings.profile);
         write_text(&mut bytes, settings.plan.as_str());
-        self.segments.iter().for_each(|segment| segment.encode(version, &mut bytes));
+        self.segments.iter().for_each(|segment| segment.encode(&mut bytes));
         let crc = crc32fast::hash(&bytes);
         bytes.extend_from_slice(&crc.to_le_bytes());
         bytes.extend_from_slice(&format::MANIFEST_MAGIC);
@@ -58,15 +46,13 @@ impl Manifest {
     }
 
     pub(crate) fn decode(path: &Path, bytes: &[u8]) -> Result<Manifest> {
-        let end =
-            format::check_ends(path, bytes, format::MANIFEST_MAGIC, format::MANIFEST_VERSIONS, footer::LEN)?;
+        let end = format::check_ends(path, bytes, format::MANIFEST_MAGIC, footer::LEN)?;
         let crc = LittleEndian::read_u32(&bytes[end + footer::CRC..]);
         format::check_crc(path, "manifest", end, &bytes[..end], crc)?;
         if bytes.len() < MIN_LEN {
             let damage = Damage::Truncated { expected: MIN_LEN as u64, found: bytes.len() as u64 };
             return Err(Error::corrupt(path, 0, damage));
         }
-        let version = LittleEndian::read_u32(&bytes[header::VERSION..]);
         let check = |offset: usize, name, found: u64, expected, is_valid: bool| {
             check_field(path, offset, name, found, expected, is_valid)
         };
@@ -76,10 +62,6 @@ impl Manifest {
         check(header::DISTANCE, "distance", u64::from(distance), expected, distance <= bits / 4)?;
         let codec = Codec::from_number(bytes[header::CODEC])
             .map_err(|damage| Error::corrupt(path, header::CODEC as u64, damage))?;
-        // Versions 3 and 4 differ only in notes, and have the same codecs. So both count as 4.
-        let is_valid =
-            codec.format_version().max(format::VERSION_WITH_NOTES) == version.max(format::VERSION_WITH_NOTES);
-        check(header::CODEC, "codec", u64::from(codec.number()), "one of its version", is_valid)?;
         let flags = bytes[header::FLAGS];
         check(header::FLAGS, "flags", u64::from(flags), "0 to 3", flags <= 3)?;
         let [keeps_ids, has_highest] = [HAS_IDS_FLAG, HAS_HIGHEST_ID_FLAG].map(|flag| flags & flag != 0);
@@ -94,6 +76,8 @@ impl Manifest {
         let fields = [header::NEXT_NUMBER, header::FIRST_LOG, header::SEQUENCE, header::HIGHEST_ID];
         let [next_number, first_log, sequence, highest_id] =
             fields.map(|at| LittleEndian::read_u64(&bytes[at..]));
+        let (expected, is_valid) = ("no highest id in a store without ids", keeps_ids || !has_highest);
+        check(header::FLAGS, "flags", u64::from(flags), expected, is_valid)?;
         let (expected, is_valid) = ("0 where no id was stored", has_highest || highest_id == 0);
         check(header::HIGHEST_ID, "highest id", highest_id, expected, is_valid)?;
         let count = LittleEndian::read_u32(&bytes[header::SEGMENTS..]);
@@ -110,7 +94,7 @@ impl Manifest {
         let mut numbers = HashSet::new();
         for _ in 0..count {
             let at = rest.at;
-            let segment = SegmentEntry::decode(&mut rest, version, keeps_ids)?;
+            let segment = SegmentEntry::decode(&mut rest, keeps_ids)?;
             let is_valid = segment.number < next_number && numbers.insert(segment.number);
             let expected = "a number below the next one that no other segment has";
             check(at + entry::NUMBER, "number", segment.number, expected, is_valid)?;
@@ -122,55 +106,45 @@ impl Manifest {
         let settings =
             Settings { bits, distance, codec, has_ids: keeps_ids, block_size, span, profile, plan };
         let highest_id = has_highest.then_some(highest_id);
-        let manifest =
-            Manifest { settings, next_number, first_log, first_sequence: sequence, highest_id, segments };
-        let expected = "the oldest one that has what the manifest holds";
-        check(header::VERSION, "version", u64::from(version), expected, version == manifest.version())?;
-        Ok(manifest)
+        Ok(Manifest { settings, next_number, first_log, first_sequence: sequence, highest_id, segments })
     }
 }
 
 impl SegmentEntry {
-    fn encode(&self, version: u32, bytes: &mut Vec<u8>) {
-        let mut fields = vec![0; entry::len(version)];
+    fn encode(&self, bytes: &mut Vec<u8>) {
+        let mut fields = [0; entry::LEN];
         LittleEndian::write_u64(&mut fields[entry::NUMBER..], self.number);
         LittleEndian::write_u64(&mut fields[entry::FINGERPRINTS..], self.fingerprints);
         LittleEndian::write_u64(&mut fields[entry::IDS..], self.ids);
         LittleEndian::write_u64(&mut fields[entry::NAMES..], self.names);
         LittleEndian::write_u64(&mut fields[entry::TOMBSTONES..], self.tombstones);
-        LittleEndian::write_u64(&mut fields[entry::MARKS..], self.metadata);
+        LittleEndian::write_u64(&mut fields[entry::METADATA..], self.metadata);
+        LittleEndian::write_u64(&mut fields[entry::NOTES..], self.notes);
         LittleEndian::write_u32(&mut fields[entry::TABLES..], self.tables);
         // The first side file has the lowest bit.
         let flags = self.has_side_files().iter().rev().fold(0, |flags, &has| flags << 1 | u32::from(has));
         LittleEndian::write_u32(&mut fields[entry::FLAGS..], flags);
-        if version >= format::VERSION_WITH_NOTES {
-            LittleEndian::write_u64(&mut fields[entry::NOTES..], self.notes);
-        }
         bytes.extend_from_slice(&fields);
         self.footer_crcs.iter().for_each(|crc| bytes.extend_from_slice(&crc.to_le_bytes()));
         write_text(bytes, &self.plan);
     }
 
-    fn decode(rest: &mut FieldReader<'_>, version: u32, keeps_ids: bool) -> Result<SegmentEntry> {
+    fn decode(rest: &mut FieldReader<'_>, keeps_ids: bool) -> Result<SegmentEntry> {
         let (path, start) = (rest.path, rest.at);
         let check = |field: usize, name, found: u64, expected, is_valid: bool| {
             check_field(path, start + field, name, found, expected, is_valid)
         };
-        let fields = rest.take(entry::len(version))?;
+        let fields = rest.take(entry::LEN)?;
         let u64_at = |at: usize| LittleEndian::read_u64(&fields[at..]);
-        let counts = [entry::FINGERPRINTS, entry::IDS, entry::NAMES, entry::TOMBSTONES, entry::MARKS];
-        let [fingerprints, ids, names, tombstones, marks] = counts.map(u64_at);
-        // The last side file, the note file, and its flag exist from version 4 on.
-        let (notes, flags_end) = if version < format::VERSION_WITH_NOTES {
-            (0, 1 << (SIDE_FILE_EXTENSIONS.len() - 1))
-        } else {
-            (u64_at(entry::NOTES), 1 << SIDE_FILE_EXTENSIONS.len())
-        };
+        let counts =
+            [entry::FINGERPRINTS, entry::IDS, entry::NAMES, entry::TOMBSTONES, entry::METADATA, entry::NOTES];
+        let [fingerprints, ids, names, tombstones, metadata, notes] = counts.map(u64_at);
+        let flags_end = 1 << SIDE_FILE_EXTENSIONS.len();
         let tables = LittleEndian::read_u32(&fields[entry::TABLES..]);
         let flags = LittleEndian::read_u32(&fields[entry::FLAGS..]);
         let is_valid = (1..=MAX_TABLES as u32).contains(&tables);
         check(entry::TABLES, "tables", u64::from(tables), "1 to 64", is_valid)?;
-        check(entry::FLAGS, "flags", u64::from(flags), "those of its version", flags < flags_end)?;
+        check(entry::FLAGS, "flags", u64::from(flags), "0 to 31", flags < flags_end)?;
         let has = |i: usize| flags >> i & 1 == 1;
         let has_ids = has(0);
         let is_valid = if has_ids { ids >= fingerprints } else { ids == 0 };
@@ -179,11 +153,14 @@ impl SegmentEntry {
         let others = [
             (entry::NAMES, names, "1 at least, or none without a name file"),
             (entry::TOMBSTONES, tombstones, "1 at least, or none without a tombstone file"),
-            (entry::MARKS, marks, "1 at least, or none without a mark file"),
+            (entry::METADATA, metadata, "1 at least, or none without a metadata file"),
             (entry::NOTES, notes, "1 at least, or none without a note file"),
         ];
         for (i, (field, count, expected)) in (1..).zip(others) {
             check(field, SIDE_FILE_EXTENSIONS[i], count, expected, has(i) == (count > 0))?;
+        }
+        for (field, name, count) in [(entry::NAMES, "names", names), (entry::NOTES, "notes", notes)] {
+            check(field, name, count, "0 in a store without ids", has_ids || count == 0)?;
         }
         let files = tables + flags.count_ones();
         let footers = (0..files).map(|_| rest.u32()).collect::<Result<_>>()?;
@@ -193,7 +170,7 @@ impl SegmentEntry {
             ids,
             names,
             tombstones,
-            metadata: marks,
+            metadata,
             notes,
             tables,
             has_ids,

@@ -80,11 +80,11 @@ fn each_field_has_its_limits() {
     let sound = example().encode();
     // The first segment follows the profile and the plan. It has the checksums of four files and the plan "probe-2".
     let first = header::LEN + 4 + "words-2".len() + 4 + "auto".len();
-    let second = first + entry::len(3) + 4 * 4 + 4 + "probe-2".len();
-    let cases: [(usize, &[u8], &str); 26] = [
+    let second = first + entry::LEN + 4 * 4 + 4 + "probe-2".len();
+    let cases: [(usize, &[u8], &str); 27] = [
         (header::BITS, &[63], "bits"),
         (header::DISTANCE, &[17], "distance"),
-        (header::CODEC, &[3], "codec"),
+        (header::CODEC, &[5], "codec"),
         (header::FLAGS, &[4], "flags"),
         (header::BLOCK_SIZE, &[1, 2], "block size"),
         (header::BLOCK_SIZE, &[0, 0, 2], "block size"),
@@ -102,11 +102,12 @@ fn each_field_has_its_limits() {
         (second + entry::NAMES, &[1], "names"),
         (first + entry::TOMBSTONES, &[1], "tombstones"),
         (second + entry::TOMBSTONES, &[0], "tombstones"),
-        (first + entry::MARKS, &[1], "marks"),
-        (second + entry::MARKS, &[0], "marks"),
+        (first + entry::METADATA, &[1], "metadata"),
+        (second + entry::METADATA, &[0], "metadata"),
+        (first + entry::NOTES, &[1], "notes"),
         (first + entry::TABLES, &[0], "tables"),
         (first + entry::TABLES, &[65], "tables"),
-        (first + entry::FLAGS, &[16], "flags"),
+        (first + entry::FLAGS, &[32], "flags"),
         (first + entry::FLAGS, &[0, 1], "flags"),
     ];
     for (at, value, field) in cases {
@@ -134,54 +135,45 @@ fn each_field_has_its_limits() {
     }
 }
 
-/// Asserts that a manifest gets a newer format version, with a field for the number of notes, if a segment has notes.
 #[test]
-fn notes_make_another_version() {
-    let without = example();
-    let mut with = example();
-    with.segments[1].notes = 3;
-    with.segments[1].footer_crcs.push(7);
-    let (bytes, longer) = (without.encode(), with.encode());
-    assert_eq!((bytes[header::VERSION], longer[header::VERSION]), (3, 4));
-    assert_eq!(longer.len(), bytes.len() + 2 * 8 + 4);
-    assert_eq!(Manifest::decode(Path::new("m"), &longer).unwrap(), with);
-    let first = header::LEN + 4 + "words-2".len() + 4 + "auto".len();
-    let second = first + entry::len(4) + 4 * 4 + 4 + "probe-2".len();
-    let cases = [
-        (first + entry::NOTES, 1, "notes"),
-        (second + entry::NOTES, 0, "notes"),
-        (first + entry::FLAGS, 35, "flags"),
-    ];
-    for (at, value, field) in cases {
-        let mut bytes = longer.clone();
-        bytes[at] = value;
-        let error = decode_with_crc(bytes).unwrap_err();
-        assert!(
-            matches!(&error, Error::Corrupt { offset, damage: Damage::Field { name, .. }, .. }
-                if (*offset, *name) == (at as u64, field)),
-            "{error}"
-        );
-    }
-    // Versions other than the oldest one that supports notes.
-    for version in [3, 5, 6] {
-        let mut bytes = longer.clone();
+fn other_versions_are_refused() {
+    for version in [0, 2, 3, 6] {
+        let mut bytes = example().encode();
+        assert_eq!(bytes[header::VERSION], 1);
         bytes[header::VERSION] = version;
-        assert!(decode_with_crc(bytes).is_err());
+        let error = decode_with_crc(bytes).unwrap_err();
+        assert!(matches!(error, Error::UnsupportedVersion { supported: 1, .. }), "{version}: {error}");
     }
 }
 
 #[test]
-fn all_differences_make_another_version() {
+fn names_and_notes_need_ids() {
     let mut manifest = example();
-    manifest.settings.codec = Codec::AllDifferences;
-    let bytes = manifest.encode();
-    assert_eq!(bytes[header::VERSION], 5);
-    assert_eq!(Manifest::decode(Path::new("m"), &bytes).unwrap(), manifest);
-    for (at, value) in [(header::VERSION, 4), (header::CODEC, 1)] {
-        let mut bytes = bytes.clone();
-        bytes[at] = value;
-        assert!(decode_with_crc(bytes).is_err());
+    manifest.settings.has_ids = false;
+    manifest.highest_id = None;
+    for segment in &mut manifest.segments {
+        (segment.has_ids, segment.ids, segment.names, segment.notes) = (false, 0, 0, 0);
     }
+    let decode = |manifest: &Manifest| {
+        let mut manifest = manifest.clone();
+        for segment in &mut manifest.segments {
+            segment.footer_crcs.resize(segment.file_names().len(), 7);
+        }
+        Manifest::decode(Path::new("m"), &manifest.encode()).map(drop)
+    };
+    decode(&manifest).unwrap();
+    let field = |manifest: &Manifest| match decode(manifest).unwrap_err() {
+        Error::Corrupt { damage: Damage::Field { name, .. }, .. } => name,
+        error => panic!("{error}"),
+    };
+    let mut other = manifest.clone();
+    other.segments[0].names = 1;
+    assert_eq!(field(&other), "names");
+    let mut other = manifest.clone();
+    other.segments[0].notes = 1;
+    assert_eq!(field(&other), "notes");
+    manifest.highest_id = Some(0);
+    assert_eq!(field(&manifest), "flags");
 }
 
 #[test]
@@ -194,8 +186,8 @@ fn a_plan_of_another_version_comes_back() {
 #[test]
 fn only_files_of_a_store_are_ever_removed() {
     let made = [
-        "000001.log", "000001.tombstones", "000001.marks", "000001.notes", "000001-00.table", "000001.ids",
-        "000012.names", "1000000-63.table", "MANIFEST.tmp",
+        "000001.log", "000001.tombstones", "000001.metadata", "000001.notes", "000001-00.table",
+        "000001.ids", "000012.names", "1000000-63.table", "MANIFEST.tmp",
     ];
     for name in made.into_iter().chain(["000001.ids.tmp", "000001.0.tmp", "000001-01.12.tmp"]) {
         assert!(is_store_file(name), "{name}");

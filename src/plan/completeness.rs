@@ -4,8 +4,9 @@ use super::table_plan::TablePlan;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 
-/// Maximum number of error patterns (sets of differing bits) that the check tries. The plans of the catalogue
-/// need fewer than 100,000.
+/// Maximum number of error patterns (sets of differing bits) that the check tries, which is the number of calls of
+/// [`PatternSearch::find`]. The algorithm and this number are part of the format (`format-spec/manifest.md`, "Completeness"):
+/// all readers reject the same segments. The plans of the catalogue need fewer than 100,000.
 const MAX_PATTERNS: u32 = 1_000_000;
 
 /// Group of fingerprint bits that are in the prefixes of the same tables. Whether a table finds a fingerprint
@@ -24,16 +25,7 @@ struct Atom {
 /// more bits of the pattern are in the table's prefix than the table's probes flip.
 pub(super) fn check<F: Fingerprint>(name: &str, distance: u32, tables: &[TablePlan<F>]) -> Result<()> {
     let masks: Vec<F> = tables.iter().map(TablePlan::prefix_mask).collect();
-    let mut atoms: Vec<Atom> = Vec::new();
-    for bit in 0..F::BITS {
-        let inside = tables_of(&masks, bit);
-        match atoms.iter_mut().find(|atom| atom.tables == inside) {
-            Some(atom) => atom.bits += 1,
-            None => atoms.push(Atom { tables: inside, bits: 1, errors: 0 }),
-        }
-    }
-    let needed = tables.iter().map(|table| i64::from(table.flips) + 1).collect();
-    let mut search = PatternSearch { atoms, needed, patterns: 0 };
+    let mut search = PatternSearch::new(tables);
     let incomplete = |reason| Error::IncompletePlan { plan: name.to_string(), distance, reason };
     match search.find(distance, 0) {
         Some(false) => Ok(()),
@@ -74,6 +66,20 @@ struct PatternSearch {
 }
 
 impl PatternSearch {
+    fn new<F: Fingerprint>(tables: &[TablePlan<F>]) -> PatternSearch {
+        let masks: Vec<F> = tables.iter().map(TablePlan::prefix_mask).collect();
+        let mut atoms: Vec<Atom> = Vec::new();
+        for bit in 0..F::BITS {
+            let inside = tables_of(&masks, bit);
+            match atoms.iter_mut().find(|atom| atom.tables == inside) {
+                Some(atom) => atom.bits += 1,
+                None => atoms.push(Atom { tables: inside, bits: 1, errors: 0 }),
+            }
+        }
+        let needed = tables.iter().map(|table| i64::from(table.flips) + 1).collect();
+        PatternSearch { atoms, needed, patterns: 0 }
+    }
+
     /// Tries to extend the current pattern of errors (differing bits) by at most `left` errors to a pattern that no
     /// table finds. If this is possible, returns `true` and adds the errors to the counts in `self.atoms`, the groups
     /// of bits. No error is added to `self.atoms[i]` if bit i of `forbidden` is set. Returns `None` if
@@ -83,9 +89,9 @@ impl PatternSearch {
         if self.patterns > MAX_PATTERNS {
             return None;
         }
-        let Some((table, &needed)) = self.needed.iter().enumerate().max_by_key(|&(_, needed)| needed) else {
-            return Some(true);
-        };
+        // The first of the tables that need most.
+        let most = self.needed.iter().enumerate().rev().max_by_key(|&(_, needed)| needed);
+        let Some((table, &needed)) = most else { return Some(true) };
         if needed <= 0 {
             return Some(true);
         }
@@ -178,6 +184,53 @@ mod tests {
             let tables: Vec<_> = prefixes.iter().map(|&(mask, flips)| table(mask << 54, flips)).collect();
             prop_assert_eq!(check("some", distance, &tables).is_ok(), plain(&tables, distance, 10));
         }
+    }
+
+    /// The plans in `format-spec/golden/plans.json` have the results and the numbers of calls that the file says.
+    #[test]
+    fn plans_of_the_format_have_their_results() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/format-spec/golden/plans.json");
+        let plans: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        let mut results = std::collections::BTreeSet::new();
+        for plan in plans.as_array().unwrap() {
+            let tables = plan["tables"].as_array().unwrap().iter();
+            let number = |value: &serde_json::Value| value.as_u64().unwrap() as u32;
+            let tables = tables.map(|table| {
+                let prefix = table["prefix"].as_array().unwrap().iter().map(number);
+                (prefix.collect::<Vec<_>>(), number(&table["flips"]))
+            });
+            let tables: Vec<_> = tables.collect();
+            let (result, calls) = match plan["bits"].as_u64().unwrap() {
+                64 => result_of::<u64>(&tables, number(&plan["distance"])),
+                _ => result_of::<u128>(&tables, number(&plan["distance"])),
+            };
+            assert_eq!(
+                (plan["result"].as_str(), &plan["calls"]),
+                (Some(result), &calls.into()),
+                "{}",
+                plan["name"]
+            );
+            results.insert(result);
+        }
+        assert_eq!(results.into_iter().collect::<Vec<_>>(), ["complete", "incomplete", "rejected"]);
+    }
+
+    /// Returns the result of the check, as `plans.json` names it, and its number of calls. `tables` has the prefix and the flips
+    /// of each table.
+    fn result_of<F: Fingerprint>(tables: &[(Vec<u32>, u32)], distance: u32) -> (&'static str, u32) {
+        let plans = tables.iter().map(|(prefix, flips)| {
+            let rest = (0..F::BITS).filter(|bit| !prefix.contains(bit));
+            let bits = prefix.iter().copied().chain(rest).map(|bit| bit as u8);
+            let permutation = Permutation::new(bits).unwrap();
+            TablePlan::<F> { permutation, prefix_bits: prefix.len() as u32, flips: *flips }
+        });
+        let mut search = PatternSearch::new(&plans.collect::<Vec<_>>());
+        let result = match search.find(distance, 0) {
+            Some(false) => "complete",
+            Some(true) => "incomplete",
+            None => "rejected",
+        };
+        (result, search.patterns)
     }
 
     #[test]

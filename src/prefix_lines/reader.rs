@@ -394,7 +394,7 @@ impl PrefixLines {
     /// The first error found.
     pub(crate) fn check(&self, fingerprints: u64) -> Result<(), Damage> {
         let mut check = LineCheck { lines: self, next_line: self.shape.lines(), rank: 0, previous: 0 };
-        check.group(self.main_lines())?;
+        check.group(self.main_lines(), 1 << self.shape.key_bits())?;
         if check.next_line != self.lines {
             return Err(Damage::Mismatch { what: "the number of prefix lines and those that divide others" });
         }
@@ -419,11 +419,13 @@ struct LineCheck<'a> {
 }
 
 impl LineCheck<'_> {
-    fn group(&mut self, group: LineGroup) -> Result<(), Damage> {
-        (0..group.shape.lines()).try_for_each(|number| self.line(group, number))
+    /// Checks the lines of a group. Its keys must be less than `end`: a group may have buckets behind the end of the line that it
+    /// divides.
+    fn group(&mut self, group: LineGroup, end: u64) -> Result<(), Damage> {
+        (0..group.shape.lines()).try_for_each(|number| self.line(group, number, end))
     }
 
-    fn line(&mut self, group: LineGroup, number: u64) -> Result<(), Damage> {
+    fn line(&mut self, group: LineGroup, number: u64, end: u64) -> Result<(), Damage> {
         let shape = group.shape;
         let line = self.lines.line(group.first_line + number)?;
         let kind = line.kind(shape)?;
@@ -434,22 +436,24 @@ impl LineCheck<'_> {
             return Err(Damage::Mismatch { what: "a prefix line and the code of its keys" });
         }
         let first = group.base + shape.first_key(number);
-        let last = group.base + (shape.buckets(number).end << shape.low_bits()) - 1;
+        let end = end.min(group.base + (shape.buckets(number).end << shape.low_bits()));
         match kind {
             LineKind::Keys { counts } => {
                 let low_bits = shape.low_bits();
                 let (mut found, mut previous) = (0, self.previous);
-                let _ = self.lines.visit_line(group, number, first, last, &mut |run: KeyRun| {
-                    found += 1;
-                    if run.key < previous {
-                        return ControlFlow::Break(());
-                    }
-                    previous = run.key;
-                    ControlFlow::Continue(())
-                })?;
+                if first < end {
+                    let _ = self.lines.visit_line(group, number, first, end - 1, &mut |run: KeyRun| {
+                        found += 1;
+                        if run.key < previous {
+                            return ControlFlow::Break(());
+                        }
+                        previous = run.key;
+                        ControlFlow::Continue(())
+                    })?;
+                }
                 let all = counts.count_ones();
                 let is_wide = (0..all).any(|index| u32::from(line.low_byte(index)) >> low_bits > 0);
-                // A break leaves keys uncounted, and so do keys in slots without a bucket.
+                // A break leaves keys uncounted, and so do keys in slots without a bucket or behind the end.
                 if found != all || is_wide {
                     return Err(Damage::Order { what: "the keys of a prefix line" });
                 }
@@ -457,7 +461,7 @@ impl LineCheck<'_> {
             }
             LineKind::Run { key, count } => {
                 let key = first.saturating_add(key);
-                if key > last || key < self.previous || count == 0 {
+                if key >= end || key < self.previous || count == 0 {
                     return Err(Damage::Order { what: "the keys of a prefix line" });
                 }
                 (self.rank, self.previous) = (self.rank.saturating_add(count), key);
@@ -468,7 +472,7 @@ impl LineCheck<'_> {
                     return Err(Damage::Order { what: "the prefix lines that divide others" });
                 }
                 self.next_line += lines;
-                self.group(dividing)?;
+                self.group(dividing, end)?;
             }
         }
         Ok(())

@@ -72,18 +72,26 @@ impl<F: Fingerprint> SegmentBuilder<F> {
     }
 
     pub(crate) fn add_name(&mut self, id: u64, name: &str) -> Result<()> {
+        self.check_keeps_ids("name")?;
         check_text("name", name.as_bytes())?;
         self.files.writer(&mut self.names, "names", NameFileWriter::new)?.push(id, name.as_bytes())
     }
 
     pub(crate) fn add_note(&mut self, id: u64, note: &[u8]) -> Result<()> {
+        self.check_keeps_ids("note")?;
         self.files.writer(&mut self.notes, "notes", NoteFileWriter::new)?.push(id, note)
+    }
+
+    /// Fails in a segment without ids, where documents have neither a name nor a note: both belong to an id. `what` is the
+    /// noun for the error message.
+    fn check_keeps_ids(&self, what: &str) -> Result<()> {
+        if self.options.ids { Ok(()) } else { Err(Error::without_ids(what)) }
     }
 
     /// Adds a metadata value. Keys must ascend.
     pub(crate) fn add_metadata(&mut self, key: &str, value: &[u8]) -> Result<()> {
-        check_text("key of a mark", key.as_bytes())?;
-        self.files.writer(&mut self.metadata, "marks", MetadataFileWriter::new)?.push(key, value)
+        check_text("key of metadata", key.as_bytes())?;
+        self.files.writer(&mut self.metadata, "metadata", MetadataFileWriter::new)?.push(key, value)
     }
 
     /// Sets the tombstones: the (fingerprint, id) pairs to delete from older segments. They must ascend.

@@ -85,8 +85,6 @@ impl<W: Write> ChunkedFileWriter<W> {
 /// Parameters in which the formats of name, note and metadata files differ.
 pub(super) struct EntryFormat {
     pub(super) magic: [u8; 8],
-    /// Format version in the header.
-    pub(super) version: u32,
     /// Whether the directory has a key for each chunk.
     pub(super) keyed: bool,
     /// Threshold in bytes: once a chunk has at least this size, the next entry starts a new chunk.
@@ -115,7 +113,7 @@ impl<W: Write> EntryFileWriter<W> {
     pub(super) fn new(sink: W, path: &Path, format: &'static EntryFormat) -> Result<Self> {
         let mut header = [0; entries_header::LEN];
         header[..entries_header::VERSION].copy_from_slice(&format.magic);
-        LittleEndian::write_u32(&mut header[entries_header::VERSION..], format.version);
+        LittleEndian::write_u32(&mut header[entries_header::VERSION..], crate::format::VERSION);
         let chunks = ChunkedFileWriter::new(sink, path, &header)?;
         Ok(EntryFileWriter {
             chunks,
@@ -178,17 +176,16 @@ pub(super) struct ChunkedFile {
 }
 
 impl ChunkedFile {
-    /// Opens a file that must have this magic number and format version. `keyed` is whether its directory has a key for
-    /// each chunk. Checks the header, the directory and the footer, but not the chunks.
+    /// Opens a file that must have this magic number. `keyed` is whether its directory has a key for each chunk. Checks the header, the directory and the footer, but not the chunks.
     pub(super) fn open(
         path: &Path,
         bytes: Bytes,
-        (magic, version): ([u8; 8], u32),
+        magic: [u8; 8],
         header_len: usize,
         keyed: bool,
     ) -> Result<Self> {
         let file = bytes.as_ref();
-        let end = format::check_ends(path, file, magic, version..=version, footer::LEN)?;
+        let end = format::check_ends(path, file, magic, footer::LEN)?;
         let foot = &file[end..];
         let crc = |at: usize, part, offset: usize, bytes: &[u8]| {
             format::check_crc(path, part, offset, bytes, LittleEndian::read_u32(&foot[at..]))
@@ -224,7 +221,7 @@ impl ChunkedFile {
 
     /// Like [`ChunkedFile::open`], for a file whose chunks are sequences of entries.
     pub(super) fn open_entries(path: &Path, bytes: Bytes, format: &EntryFormat) -> Result<Self> {
-        ChunkedFile::open(path, bytes, (format.magic, format.version), entries_header::LEN, format.keyed)
+        ChunkedFile::open(path, bytes, format.magic, entries_header::LEN, format.keyed)
     }
 
     fn misplaced(&self, chunk: usize) -> Error {

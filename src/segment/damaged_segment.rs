@@ -77,7 +77,7 @@ impl<F: Fingerprint> DamagedSegment<F> {
         let tombstones = files.open_if(entry.tombstones > 0, "tombstones", Tombstones::open);
         let tombstones = tombstones.map_err(&mut damaged).ok().flatten();
         let metadata = files
-            .open_if(entry.metadata > 0, "marks", MetadataFile::open)
+            .open_if(entry.metadata > 0, "metadata", MetadataFile::open)
             .map_err(&mut damaged)
             .ok()
             .flatten();

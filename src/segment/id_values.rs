@@ -36,7 +36,6 @@ pub(super) trait IdValue: Sized {
 impl IdValue for String {
     const FORMAT: &'static EntryFormat = &EntryFormat {
         magic: format::NAMES_MAGIC,
-        version: format::VERSION,
         keyed: true,
         close_bytes: format::NAMES_CHUNK_BYTES,
         max_bytes: (format::MAX_NAMES_CHUNK_BYTES, "at most 131072 bytes"),
@@ -55,7 +54,6 @@ impl IdValue for String {
 impl IdValue for Vec<u8> {
     const FORMAT: &'static EntryFormat = &EntryFormat {
         magic: format::NOTES_MAGIC,
-        version: format::VERSION_WITH_NOTES,
         keyed: true,
         close_bytes: format::NOTES_CHUNK_BYTES,
         max_bytes: (format::MAX_NOTES_CHUNK_BYTES, "at most 16842752 bytes"),
@@ -303,13 +301,14 @@ fn write_varint(bytes: &mut Vec<u8>, mut value: u64) {
     bytes.push(value as u8);
 }
 
-/// Reads a number written by [`write_varint`] and advances `bytes`. `None` if it is truncated or exceeds 64 bits.
+/// Reads a number written by [`write_varint`] and advances `bytes`. `None` if it is truncated, exceeds 64 bits, or takes more
+/// bytes than it needs.
 fn read_varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0;
     for shift in (0..64).step_by(7) {
         let (&byte, rest) = bytes.split_first()?;
         *bytes = rest;
-        if shift == 63 && byte > 1 {
+        if shift == 63 && byte > 1 || shift > 0 && byte == 0 {
             return None;
         }
         value |= u64::from(byte & 127) << shift;

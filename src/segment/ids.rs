@@ -101,14 +101,16 @@ struct IdChunk<'a> {
 impl IdFile {
     /// Opens an id file without comparing it with the segment's first table.
     pub(super) fn open_alone(path: &Path, bytes: Bytes) -> Result<Self> {
-        let chunks =
-            ChunkedFile::open(path, bytes, (format::IDS_MAGIC, format::VERSION), header::LEN, false)?;
+        let chunks = ChunkedFile::open(path, bytes, format::IDS_MAGIC, header::LEN, false)?;
         let ids = LittleEndian::read_u64(&chunks.header()[header::IDS..]);
         Ok(IdFile { chunks, ids })
     }
 
-    pub(super) fn open(path: &Path, bytes: Bytes, fingerprints: u64, blocks: usize) -> Result<Self> {
+    /// Opens an id file. `expected` has the numbers of fingerprints and of ids according to the manifest; `blocks` is the
+    /// number of blocks of the first table.
+    pub(super) fn open(path: &Path, bytes: Bytes, expected: [u64; 2], blocks: usize) -> Result<Self> {
         let IdFile { chunks, ids } = IdFile::open_alone(path, bytes)?;
+        let [fingerprints, expected_ids] = expected;
         let mismatch = |offset: usize, what| Error::corrupt(path, offset as u64, Damage::Mismatch { what });
         if LittleEndian::read_u64(&chunks.header()[header::FINGERPRINTS..]) != fingerprints {
             let what = "the numbers of fingerprints of the ids and of the first table";
@@ -117,8 +119,8 @@ impl IdFile {
         if chunks.len() != blocks {
             return Err(mismatch(0, "the chunks of ids and the blocks of the first table"));
         }
-        if ids < fingerprints {
-            return Err(mismatch(header::IDS, "the numbers of ids and of fingerprints"));
+        if ids != expected_ids {
+            return Err(mismatch(header::IDS, "the number of ids and the manifest"));
         }
         Ok(IdFile { chunks, ids })
     }
@@ -181,6 +183,13 @@ impl IdFile {
     fn too_large(&self, block: usize, chunk: &IdChunk<'_>) -> Error {
         let expected = "a base whose sum with each difference is below 2^64";
         self.chunks.damaged(block, Damage::Field { name: "base", found: chunk.base, expected })
+    }
+
+    /// Whether the padding after the last id of a chunk is zero.
+    pub(super) fn has_zero_padding(&self, block: usize) -> Result<bool> {
+        let chunk = self.chunk(block)?;
+        let used = chunk.count * (chunk.width as usize + usize::from(chunk.grouped)) % 8;
+        Ok(used == 0 || chunk.body.last().is_none_or(|&last| last >> used == 0))
     }
 
     /// Number of fingerprints according to the header.

@@ -1,5 +1,4 @@
-//! The metadata file of a segment: small values, each stored by a program under a key. The format calls them marks
-//! (`format-spec/metadata.md`).
+//! The metadata file of a segment: small values, each stored by a program under a key (`format-spec/metadata.md`).
 
 use std::io::Write;
 use std::path::Path;
@@ -13,12 +12,11 @@ use crate::format;
 use crate::progress::ProgressCounter;
 
 const FORMAT: EntryFormat = EntryFormat {
-    magic: format::MARKS_MAGIC,
-    version: format::VERSION,
+    magic: format::METADATA_MAGIC,
     keyed: false,
     close_bytes: format::METADATA_CHUNK_BYTES,
     max_bytes: (format::MAX_METADATA_CHUNK_BYTES, "at most 16384 bytes"),
-    name: "the entries of a chunk of marks",
+    name: "the entries of a chunk of metadata",
 };
 
 /// Writer of a metadata file.
@@ -39,7 +37,7 @@ impl<W: Write> MetadataFileWriter<W> {
             && **previous >= *key
         {
             let (previous, got) = (previous.clone(), key.to_string());
-            return Err(Error::OutOfOrder { what: "the keys of marks", previous, got });
+            return Err(Error::OutOfOrder { what: "the keys of metadata", previous, got });
         }
         self.previous = Some(key.to_string());
         self.entries.push(None, |chunk| {

@@ -86,7 +86,7 @@ pub struct Stats {
     pub name_bytes: u64,
     /// Size of the tombstone files, in bytes.
     pub tombstone_bytes: u64,
-    /// Size of the metadata files (`.marks`), in bytes.
+    /// Size of the metadata files (`.metadata`), in bytes.
     pub metadata_bytes: u64,
     /// Size of the note files, in bytes.
     pub note_bytes: u64,
@@ -179,19 +179,23 @@ impl<F: Fingerprint> Segment<F> {
             }
         })?;
         let blocks = tables[0].blocks();
-        let open_ids = |path: &Path, bytes| IdFile::open(path, bytes, entry.fingerprints, blocks);
+        let open_ids =
+            |path: &Path, bytes| IdFile::open(path, bytes, [entry.fingerprints, entry.ids], blocks);
         let ids = files.open_if(entry.has_ids, "ids", open_ids)?;
         let names = files.open_if(entry.names > 0, "names", NameFile::open)?;
-        let tombstones = files.open_if(entry.tombstones > 0, "tombstones", Tombstones::<F>::open)?;
-        if tombstones.as_ref().is_some_and(|all| all.pairs().len() as u64 != entry.tombstones) {
-            let what = "the number of tombstones and the manifest";
-            return Err(Error::corrupt(
-                &store.join(entry.side_file_name("tombstones")),
-                0,
-                Damage::Mismatch { what },
-            ));
-        }
-        let metadata = files.open_if(entry.metadata > 0, "marks", MetadataFile::open)?;
+        let tombstones = files.open_if(entry.tombstones > 0, "tombstones", |path, bytes| {
+            let all = Tombstones::<F>::open(path, bytes)?;
+            if all.pairs().len() as u64 != entry.tombstones {
+                let what = "the number of tombstones and the manifest";
+                let offset = crate::format::tombstones_header::COUNT as u64;
+                return Err(Error::corrupt(path, offset, Damage::Mismatch { what }));
+            }
+            if !entry.has_ids {
+                all.check_without_ids(path)?
+            }
+            Ok(all)
+        })?;
+        let metadata = files.open_if(entry.metadata > 0, "metadata", MetadataFile::open)?;
         let notes = files.open_if(entry.notes > 0, "notes", NoteFile::open)?;
         let (filtered, queries) = (AtomicBool::new(false), AtomicU64::new(0));
         Ok(Segment {

@@ -46,21 +46,22 @@ fn options() -> BuildOptions {
     }
 }
 
-/// Builds a segment of 500 fingerprints with 600 ids, 100 names, 120 notes, two tombstones and two metadata values. The
-/// smallest id is `first`.
+/// Builds a segment of 500 fingerprints with two tombstones and two metadata values, and with ids, also 600 ids, 100 names and
+/// 120 notes. The smallest id is `first`.
 fn build(number: u64, first: u64, options: BuildOptions) -> BuiltSegment {
     let folder = tempfile::tempdir().unwrap();
+    let has_ids = options.ids;
     let mut builder = SegmentBuilder::<u64>::new(folder.path(), number, options);
     for i in 0..600 {
         builder.insert(fingerprint(i), first + i).unwrap();
-        if i % 6 == 0 {
+        if has_ids && i % 6 == 0 {
             builder.add_name(first + i, &format!("document {i}")).unwrap();
         }
-        if i % 5 == 0 {
+        if has_ids && i % 5 == 0 {
             builder.add_note(first + i, &i.to_be_bytes()).unwrap();
         }
     }
-    builder.set_tombstones(vec![(3, 7), (4, 0)]);
+    builder.set_tombstones(if has_ids { vec![(3, 7), (4, 0)] } else { vec![(3, 0), (4, 0)] });
     builder.add_metadata("a", b"1").unwrap();
     builder.add_metadata("b", b"").unwrap();
     let entry = builder.finish().unwrap();
@@ -118,7 +119,7 @@ fn a_built_segment_has_all_its_values() {
     let built = build(12, 1000, options());
     let files = [
         "000012-00.table", "000012-01.table", "000012.ids", "000012.names", "000012.tombstones",
-        "000012.marks", "000012.notes",
+        "000012.metadata", "000012.notes",
     ];
     assert_eq!(built.entry.file_names(), files);
     let segment = built.open().unwrap();
@@ -221,15 +222,15 @@ fn counts_that_are_not_the_files_are_reported() {
     let opened = [
         ("000001-00.table", SegmentEntry { fingerprints: 499, ..entry.clone() }),
         ("000001.tombstones", SegmentEntry { tombstones: 1, ..entry.clone() }),
+        ("000001.ids", SegmentEntry { ids: 601, ..entry.clone() }),
     ];
     for (name, entry) in opened {
         assert_eq!(name_of(&built.open_as(&entry, 3).unwrap_err()), name);
     }
     // Only reading the whole file finds these wrong counts.
     let read = [
-        ("000001.ids", SegmentEntry { ids: 601, ..entry.clone() }),
         ("000001.names", SegmentEntry { names: 99, ..entry.clone() }),
-        ("000001.marks", SegmentEntry { metadata: 1, ..entry.clone() }),
+        ("000001.metadata", SegmentEntry { metadata: 1, ..entry.clone() }),
         ("000001.notes", SegmentEntry { notes: 121, ..entry.clone() }),
     ];
     for (name, entry) in read {
@@ -258,7 +259,7 @@ fn verifying_tells_the_file_that_is_damaged() {
         let problems = problems(&built.open().unwrap());
         assert!(!problems.is_empty() && problems.iter().all(|error| name_of(error) == name), "{problems:?}");
     }
-    for name in ["000001.names", "000001.marks", "000001.notes"] {
+    for name in ["000001.names", "000001.metadata", "000001.notes"] {
         let built = build(1, 0, options());
         built.damage(name, 30);
         let names: Vec<_> = problems(&built.open().unwrap()).iter().map(name_of).collect();

@@ -44,13 +44,7 @@ pub(super) struct Tombstones<F> {
 impl<F: Fingerprint> Tombstones<F> {
     pub(super) fn open(path: &Path, bytes: impl AsRef<[u8]>) -> Result<Self> {
         let bytes = bytes.as_ref();
-        let end = format::check_ends(
-            path,
-            bytes,
-            TOMBSTONES_MAGIC,
-            format::VERSION..=format::VERSION,
-            footer::LEN,
-        )?;
+        let end = format::check_ends(path, bytes, TOMBSTONES_MAGIC, footer::LEN)?;
         let corrupt = |offset: usize, damage| Err(Error::corrupt(path, offset as u64, damage));
         let crc = LittleEndian::read_u32(&bytes[end + footer::CRC..]);
         format::check_crc(path, "tombstones", end, &bytes[..end], crc)?;
@@ -75,6 +69,22 @@ impl<F: Fingerprint> Tombstones<F> {
             return corrupt(header::LEN + i * (F::BYTES + 8), Damage::Order { what: "tombstones" });
         }
         Ok(Tombstones { file_len: bytes.len() as u64, pairs, ids: OnceLock::new() })
+    }
+
+    /// Fails if a pair has an id other than 0, as in a store that keeps ids.
+    pub(super) fn check_without_ids(&self, path: &Path) -> Result<()> {
+        match self.pairs.iter().position(|&(_, id)| id > 0) {
+            None => Ok(()),
+            Some(i) => {
+                let offset = header::LEN + i * (F::BYTES + 8) + F::BYTES;
+                let damage = Damage::Field {
+                    name: "id",
+                    found: self.pairs[i].1,
+                    expected: "0 in a store without ids",
+                };
+                Err(Error::corrupt(path, offset as u64, damage))
+            }
+        }
     }
 
     pub(super) fn file_len(&self) -> u64 {

@@ -76,7 +76,7 @@ impl<F: Fingerprint> Segment<F> {
                 damaged(error);
             })?;
             if is_sound && count != self.entry.metadata {
-                let what = "the number of marks and the manifest";
+                let what = "the number of metadata values and the manifest";
                 damaged(Error::corrupt(metadata.chunks.path(), 0, Damage::Mismatch { what }));
             }
         }
@@ -125,6 +125,11 @@ impl<F: Fingerprint> Segment<F> {
             let read = self.entries(block, &mut entries);
             largest = entries.iter().filter_map(|entry| entry.id).max().max(largest);
             match read {
+                Ok(()) if !ids.has_zero_padding(block)? => {
+                    is_sound = false;
+                    let damage = Damage::Field { name: "padding", found: 1, expected: "zero" };
+                    damaged(ids.chunks.damaged(block, damage));
+                }
                 Ok(()) if entries.windows(2).all(|pair| pair[0] < pair[1]) => count += entries.len() as u64,
                 Ok(()) => {
                     is_sound = false;
@@ -165,7 +170,7 @@ impl<F: Fingerprint> Segment<F> {
                 Some("ids") => IdFile::open_alone(path, bytes).map(drop),
                 Some("names") => NameFile::open(path, bytes).map(drop),
                 Some("notes") => NoteFile::open(path, bytes).map(drop),
-                Some("marks") => MetadataFile::open(path, bytes).map(drop),
+                Some("metadata") => MetadataFile::open(path, bytes).map(drop),
                 _ => Tombstones::<F>::open(path, bytes).map(drop),
             });
             opened.unwrap_or_else(&mut damaged);

@@ -59,7 +59,9 @@ impl<F: Fingerprint> Builder<F> {
     /// [`Error::Io`] if a temporary file for sorting cannot be written.
     pub fn insert(&mut self, fingerprint: F, id: u64) -> Result<()> {
         self.has_inserted = true;
-        self.highest_id = self.highest_id.max(Some(id));
+        if self.options.ids {
+            self.highest_id = self.highest_id.max(Some(id));
+        }
         match &mut self.segment {
             Some(segment) => segment.insert(fingerprint, id),
             None => Ok(()),
@@ -71,7 +73,7 @@ impl<F: Fingerprint> Builder<F> {
     ///
     /// # Errors
     /// [`Error::OutOfOrder`] if the id is not larger than the id of the previous named document,
-    /// [`Error::BadArgument`] if the name is longer than 64 KiB, [`Error::Io`].
+    /// [`Error::BadArgument`] if the store keeps no ids or if the name is longer than 64 KiB, [`Error::Io`].
     pub fn insert_named(&mut self, fingerprint: F, id: u64, name: &str) -> Result<()> {
         self.set_name(id, name)?;
         self.insert(fingerprint, id)
@@ -92,8 +94,8 @@ impl<F: Fingerprint> Builder<F> {
     /// than that of the previous note.
     ///
     /// # Errors
-    /// [`Error::OutOfOrder`] if the id is not larger than the id of the previous note, [`Error::BadArgument`] for too
-    /// many bytes, [`Error::Io`].
+    /// [`Error::OutOfOrder`] if the id is not larger than the id of the previous note, [`Error::BadArgument`] if the store
+    /// keeps no ids or for too many bytes, [`Error::Io`].
     pub fn set_note(&mut self, id: u64, note: &[u8]) -> Result<()> {
         self.segment.as_mut().map_or(Ok(()), |segment| segment.add_note(id, note))
     }

@@ -80,7 +80,7 @@ impl<'a, F: Fingerprint> BulkLoad<'a, F> {
         {
             if length > most {
                 return Err(Error::BadArgument(format!(
-                    "a mark with a {what} of {length} bytes: at most {most} are allowed"
+                    "metadata with a {what} of {length} bytes: at most {most} are allowed"
                 )));
             }
         }

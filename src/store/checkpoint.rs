@@ -79,7 +79,9 @@ impl<F: Fingerprint> Snapshot<F> {
                 manifest.segments.push(entry);
                 manifest.next_number += 1;
             }
-            manifest.highest_id = manifest.highest_id.max(memtable.highest_id(version));
+            if manifest.settings.has_ids {
+                manifest.highest_id = manifest.highest_id.max(memtable.highest_id(version));
+            }
         }
         store.publish(&manifest)
     }

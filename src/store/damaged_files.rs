@@ -41,7 +41,7 @@ pub fn find_damaged_files<F: Fingerprint>(path: &Path, mut damaged: impl FnMut(E
     match UnflushedLogs::open(&fs, path, &manifest) {
         Ok(logs) => {
             let mut has_reported = false;
-            logs.check_each::<F>(path, |error| {
+            logs.check_each::<F>(path, manifest.settings.has_ids, |error| {
                 has_reported = true;
                 report(error);
             });

@@ -103,10 +103,7 @@ impl<F: Fingerprint> DamagedStore<F> {
         let settings = match &manifest {
             Some(manifest) => manifest.settings.clone(),
             // Without segments, all pairs are in the logs, which do not record whether the store has ids. Assume that it has.
-            None => settings_from_tables(
-                &segments,
-                segments.is_empty() || names.iter().any(|name| name.ends_with(".ids")),
-            ),
+            None => settings_from_tables(&segments, segments.is_empty() || has_id_files(&names)),
         };
 
         let mut logs: Vec<u64> = names.iter().filter_map(|name| log_number(name)).collect();
@@ -183,7 +180,7 @@ fn replay<F: Fingerprint>(
     for (number, log, bytes) in opened {
         let bytes = bytes.as_ref();
         let synced = recorded.iter().find(|previous| previous.number == number).map(|previous| previous.len);
-        let damaged_log = salvage_log::<F>(&log, bytes, number, |operation| {
+        let damaged_log = salvage_log::<F>(&log, bytes, number, settings.has_ids, |operation| {
             memtable.apply(&operation);
             operations += 1;
         });
@@ -265,7 +262,7 @@ fn file_issue(error: &Error) -> Issue {
             issue.is_loss = true;
             issue.description += "; pairs that it deleted from older segments are back";
         }
-        Some("marks") => return metadata_issue(issue),
+        Some("metadata") => return metadata_issue(issue),
         _ => {}
     }
     issue
@@ -273,7 +270,8 @@ fn file_issue(error: &Error) -> Issue {
 
 /// Marks the issue of a metadata file as a loss, and adds the consequences to its description.
 fn metadata_issue(issue: Issue) -> Issue {
-    let description = format!("{}; marks are lost, such as how far inputs have been read", issue.description);
+    let description =
+        format!("{}; metadata is lost, such as how far inputs have been read", issue.description);
     Issue { description, is_loss: true, ..issue }
 }
 
@@ -281,7 +279,7 @@ fn metadata_issue(issue: Issue) -> Issue {
 /// File names do not show how much a file contains. So the count of names is 1 if the segment has a name file, and
 /// likewise for notes, metadata and tombstones. The counts of fingerprints and ids are 0.
 fn entries_from_file_names(names: &[String]) -> Vec<SegmentEntry> {
-    let keeps_ids = names.iter().any(|name| name.ends_with(".ids"));
+    let keeps_ids = has_id_files(names);
     let mut entries: BTreeMap<u64, SegmentEntry> = BTreeMap::new();
     for name in names.iter().filter(|name| is_store_file(name) && !name.ends_with(".tmp")) {
         let Some((stem, kind)) = name.rsplit_once('.').filter(|(_, kind)| *kind != "log") else { continue };
@@ -296,10 +294,15 @@ fn entries_from_file_names(names: &[String]) -> Vec<SegmentEntry> {
         entry.tables = entry.tables.max(table + 1);
         entry.names += u64::from(kind == "names");
         entry.tombstones += u64::from(kind == "tombstones");
-        entry.metadata += u64::from(kind == "marks");
+        entry.metadata += u64::from(kind == "metadata");
         entry.notes += u64::from(kind == "notes");
     }
     entries.into_values().collect()
+}
+
+/// Whether some of the files belong to a store with ids. Names and notes belong to ids, so no other store has them.
+fn has_id_files(names: &[String]) -> bool {
+    names.iter().any(|name| [".ids", ".names", ".notes"].iter().any(|ending| name.ends_with(ending)))
 }
 
 /// Reconstructs the settings of a store from the headers of its tables. `ids` tells whether the store has ids.

@@ -72,10 +72,10 @@ pub(super) fn write_segment<F: Fingerprint>(
 ) -> Result<Option<SegmentEntry>> {
     let entries = memtable.entries(version);
     let tombstones = if has_older { memtable.tombstones(version) } else { Vec::new() };
-    let marks = memtable.all_metadata(version);
+    let metadata = memtable.all_metadata(version);
     let (names, notes) = (memtable.names(version), memtable.notes(version));
     let has_pairs = !entries.is_empty() || !tombstones.is_empty();
-    if !has_pairs && names.is_empty() && marks.is_empty() && notes.is_empty() {
+    if !has_pairs && names.is_empty() && metadata.is_empty() && notes.is_empty() {
         return Ok(None);
     }
     let mut builder = new_segment();
@@ -85,7 +85,7 @@ pub(super) fn write_segment<F: Fingerprint>(
         builder.insert(fingerprint, id)?;
     }
     builder.set_tombstones(tombstones);
-    marks.iter().try_for_each(|(key, value)| builder.add_metadata(key, value))?;
+    metadata.iter().try_for_each(|(key, value)| builder.add_metadata(key, value))?;
     builder.finish().map(Some)
 }
 

@@ -273,7 +273,7 @@ impl<F: Fingerprint> Store<F> {
         BulkLoad::new(&self.shared, &self.writer, Some(progress))
     }
 
-    /// Returns [`Error::TornEnd`] if the newest log had a torn tail when the store was opened: bytes at the log's end that
+    /// Returns [`Error::TornTail`] if the newest log had a torn tail when the store was opened: bytes at the log's end that
     /// were not a record, and were left out. Usually a crash is the cause. If the bytes were damaged records, acknowledged
     /// writes are lost.
     pub fn torn_tail(&self) -> Option<&Error> {

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::error::{Damage, Error, Result};
 use crate::file_bytes::Bytes;
 use crate::fingerprint::Fingerprint;
-use crate::format::{self, log_header};
+use crate::format::log_header;
 use crate::fs::Fs;
 use crate::manifest::{Manifest, log_file_name, log_number};
 use crate::wal::{LogPosition, Operation, PreviousLog, continue_log, read_log_header};
@@ -19,6 +19,11 @@ pub(super) fn log_numbers(fs: &dyn Fs, path: &Path, manifest: &Manifest) -> Resu
         numbers.extend(names.iter().filter_map(|name| log_number(name)));
         numbers.retain(|&number| manifest.has_log(number));
         numbers.sort_unstable();
+    }
+    if let Some(segment) = manifest.segments.iter().find(|segment| numbers.contains(&segment.number)) {
+        let what = "the numbers of the logs and of the segments, which are never equal";
+        let log = path.join(log_file_name(segment.number));
+        return Err(Error::corrupt(&log, log_header::NUMBER as u64, Damage::Mismatch { what }));
     }
     if manifest.first_log > 0 && numbers.first() != Some(&manifest.first_log) {
         let missing = path.join(log_file_name(manifest.first_log));
@@ -61,12 +66,12 @@ impl LogInfo {
         crate::manifest::log_file_name(self.number)
     }
 
-    /// Returns [`Error::TornEnd`] if the log has a torn tail (bytes after the last intact record) that damage may have
+    /// Returns [`Error::TornTail`] if the log has a torn tail (bytes after the last intact record) that damage may have
     /// caused. `store` is the folder of the store.
     pub(super) fn torn_tail(&self, store: &Path) -> Option<Error> {
         let path = store.join(self.file_name());
         let (offset, bytes) = (self.bytes - self.torn_bytes, self.torn_bytes);
-        (bytes > 0 && !self.is_sealed).then_some(Error::TornEnd { path, offset, bytes })
+        (bytes > 0 && !self.is_sealed).then_some(Error::TornTail { path, offset, bytes })
     }
 }
 
@@ -79,12 +84,18 @@ pub(super) struct LogCursor {
 
 impl LogCursor {
     /// Reads the header of a log, and returns the position of the first record. `bytes` is the content of the log.
-    pub(super) fn from_header<F: Fingerprint>(path: &Path, number: u64, bytes: &[u8]) -> Result<LogCursor> {
+    pub(super) fn from_header<F: Fingerprint>(
+        path: &Path,
+        manifest: &Manifest,
+        number: u64,
+        bytes: &[u8],
+    ) -> Result<LogCursor> {
         let log = path.join(log_file_name(number));
         // A log gets its name after its header is durable. So a missing header is damage, and not the result of a crash.
         let what = "the header of this log and its checksum";
         let torn = || Error::corrupt(&log, 0, Damage::Mismatch { what });
-        let end = read_log_header::<F>(&log, bytes, number)?.ok_or_else(torn)?;
+        let keeps_ids = manifest.settings.has_ids;
+        let end = read_log_header::<F>(&log, bytes, number, keeps_ids)?.ok_or_else(torn)?;
         let bytes = bytes.len() as u64;
         let info = LogInfo { number, bytes, torn_bytes: 0, is_sealed: false, records: 0, operations: 0 };
         Ok(LogCursor { end, info })
@@ -121,8 +132,6 @@ impl LogCursor {
 pub(super) struct LogChain {
     /// Sequence number that the first record of the next log must have.
     pub(super) next_sequence: u64,
-    /// Newest format version of the logs read so far.
-    pub(super) version: u32,
     pub(super) logs: Vec<LogInfo>,
     /// File number and length of the last log. The header of the next log must repeat both.
     pub(super) last: Option<PreviousLog>,
@@ -133,7 +142,7 @@ pub(super) struct LogChain {
 impl LogChain {
     pub(super) fn new(manifest: &Manifest) -> LogChain {
         let next_sequence = manifest.first_sequence;
-        LogChain { next_sequence, version: format::VERSION, logs: Vec::new(), last: None, before_last: None }
+        LogChain { next_sequence, logs: Vec::new(), last: None, before_last: None }
     }
 
     /// Checks that the header of a log agrees with the logs in the chain, and appends the log to the chain.
@@ -147,7 +156,6 @@ impl LogChain {
         }
         self.logs.iter_mut().for_each(|log| log.is_sealed = true);
         self.logs.push(info);
-        self.version = self.version.max(end.header.version);
         self.before_last = end.header.previous;
         self.last = Some(PreviousLog { number: info.number, len: end.sound_bytes });
         self.next_sequence = end.next_sequence;

@@ -103,7 +103,7 @@ pub(super) fn read_logs<F: Fingerprint>(
         while let Some((number, bytes)) = unread.next_if(|(_, bytes)| {
             shares_memtable(logs.iter().map(|log| log.info.bytes)) && tail.has_room(bytes, 0)
         }) {
-            let log = LogCursor::from_header::<F>(path, number, bytes.as_ref())?;
+            let log = LogCursor::from_header::<F>(path, manifest, number, bytes.as_ref())?;
             logs.push(tail.read_new(path, &log, &bytes, &mut chain)?);
         }
         contents.push(tail.clone(), &logs);
@@ -165,7 +165,7 @@ impl<F: Fingerprint> LogTail<F> {
         let memtable = Memtable::with_expected_pairs(manifest.settings.distance, planned_pairs);
         let read = memtable.apply_bulk(|filling| {
             let read = logs.iter().map(|(number, bytes)| {
-                let log = LogCursor::from_header::<F>(path, *number, bytes.as_ref())?;
+                let log = LogCursor::from_header::<F>(path, manifest, *number, bytes.as_ref())?;
                 let read = log.advance::<F>(path, bytes.as_ref(), |operation| filling.apply(operation))?;
                 chain.push(path, &read).map(|()| read)
             });

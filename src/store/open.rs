@@ -14,7 +14,7 @@ use super::view::{MemtableRef, View};
 use super::{LOCK_FILE, create_folder, remove_build_marker, remove_unlisted_files, sync_parent};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::format::{self, log_header};
+use crate::format::log_header;
 use crate::fs::{Fs, TEMPORARY_SUFFIX};
 use crate::manifest::{
     BUILD_MARKER, MANIFEST, MANIFEST_LOST_REASON, Manifest, Settings, check_log_number, is_manifest_lost,
@@ -72,7 +72,7 @@ pub(super) fn open<F: Fingerprint>(path: &Path, options: &StoreOptions) -> Resul
     let distance = manifest.settings.distance;
     let pairs = Memtable::<F>::pairs_in_bytes(distance, options.memtable).max(logs.insert_count::<F>());
     let memtable = Memtable::with_expected_pairs(distance, pairs);
-    let LogChain { next_sequence: sequence, version, logs: found, last, before_last } =
+    let LogChain { next_sequence: sequence, logs: found, last, before_last } =
         logs.replay(path, &manifest, &memtable)?;
     view.logs = found;
     let torn_tail = view.logs.iter().find_map(|log| log.torn_tail(path));
@@ -104,8 +104,7 @@ pub(super) fn open<F: Fingerprint>(path: &Path, options: &StoreOptions) -> Resul
             (next_number - 1, last)
         }
     };
-    let version = if manifest.has_notes() { format::VERSION_WITH_NOTES } else { version };
-    let start = LogHeader { version, first_sequence: sequence, previous };
+    let start = LogHeader { first_sequence: sequence, previous };
     let log = create_log(fs, path, number, start)?;
     // The header of the new log records the length of the sound part of the last log.
     view.logs.iter_mut().for_each(|log| log.is_sealed = true);

@@ -99,10 +99,15 @@ impl UnflushedLogs {
     }
 
     /// Reads each log independently of the others, and calls `damaged` with the error of each unreadable log.
-    pub(super) fn check_each<F: Fingerprint>(&self, path: &Path, mut damaged: impl FnMut(Error)) {
+    pub(super) fn check_each<F: Fingerprint>(
+        &self,
+        path: &Path,
+        keeps_ids: bool,
+        mut damaged: impl FnMut(Error),
+    ) {
         for (number, bytes) in &self.logs {
             let log = path.join(log_file_name(*number));
-            if let Err(error) = read_log::<F>(&log, bytes.as_ref(), *number, |_, _| Ok(())) {
+            if let Err(error) = read_log::<F>(&log, bytes.as_ref(), *number, keeps_ids, |_, _| Ok(())) {
                 damaged(error);
             }
         }
@@ -119,7 +124,7 @@ impl UnflushedLogs {
         let mut chain = LogChain::new(manifest);
         memtable.apply_bulk(|filling| {
             self.logs.iter().try_for_each(|(number, bytes)| {
-                let log = LogCursor::from_header::<F>(path, *number, bytes.as_ref())?;
+                let log = LogCursor::from_header::<F>(path, manifest, *number, bytes.as_ref())?;
                 let read = log.advance::<F>(path, bytes.as_ref(), |operation| filling.apply(operation))?;
                 chain.push(path, &read)
             })

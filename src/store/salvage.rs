@@ -118,7 +118,7 @@ pub fn salvage_on<F: Fingerprint>(
     let build = BuildOptions {
         distance: settings.distance,
         codec: settings.codec,
-        plan: settings.plan.clone(),
+        plan: settings.plan.or_auto::<F>(settings.distance),
         block_size: settings.block_size,
         span: settings.span,
         memory: options.memory,
@@ -278,7 +278,9 @@ impl<F: Fingerprint> SalvageJob<F> {
     fn finish(mut self, store: &DamagedStore<F>, options: &SalvageOptions) -> Result<SalvageReport> {
         let SalvageOptions { keep_without_ids, kept_metadata, .. } = options;
         let mut result = self.result;
-        self.builder.highest_id = self.builder.highest_id.max(store.highest_id);
+        if store.settings.has_ids {
+            self.builder.highest_id = self.builder.highest_id.max(store.highest_id);
+        }
         if *keep_without_ids && result.without_ids > 0 {
             let builder = &mut self.builder;
             let mut highest = builder.highest_id;

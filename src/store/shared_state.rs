@@ -259,7 +259,9 @@ impl<F: Fingerprint> SharedState<F> {
             Manifest { next_number: self.next_number.load(Ordering::Relaxed), ..view.manifest.clone() };
         manifest.settings.distance = edit.distance;
         manifest.settings.plan = manifest.settings.plan.or_auto::<F>(edit.distance);
-        manifest.highest_id = manifest.highest_id.max(edit.highest_id);
+        if manifest.settings.has_ids {
+            manifest.highest_id = manifest.highest_id.max(edit.highest_id);
+        }
         let is_removed = |number: u64| edit.removed.contains(&number);
         let last_removed = manifest.segments.iter().rposition(|entry| is_removed(entry.number));
         let is_kept = |i: usize| !is_removed(manifest.segments[i].number);

@@ -347,8 +347,8 @@ impl<F: Fingerprint> Snapshot<F> {
             return Ok(recent);
         }
         for segment in self.view.segments.iter().rev() {
-            if let Some(mark) = segment.metadata_value(key)? {
-                return Ok(Some(mark));
+            if let Some(value) = segment.metadata_value(key)? {
+                return Ok(Some(value));
             }
         }
         Ok(None)
@@ -450,7 +450,7 @@ impl<F: Fingerprint> Snapshot<F> {
     ///
     /// Manifest, logs and tombstones are already checked when a store is opened. If a store cannot be opened, use
     /// [`find_damaged_files`](super::find_damaged_files()). A torn tail of the newest log counts as a problem,
-    /// [`Error::TornEnd`]. If another process is writing to the store, the torn tail may also be an unfinished write.
+    /// [`Error::TornTail`]. If another process is writing to the store, the torn tail may also be an unfinished write.
     pub fn verify(&self, damaged: impl FnMut(Error)) -> u64 {
         // Without a callback, the only error, cancellation, cannot occur.
         self.verify_steps(None, damaged).0

@@ -9,7 +9,6 @@ use super::shared_state::SharedState;
 use super::view::MemtableRef;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::format;
 use crate::memtable::Memtable;
 use crate::options::Durability;
 use crate::segment::Match;
@@ -65,8 +64,10 @@ impl<'a, F: Fingerprint> Transaction<'a, F> {
     /// name.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if the name is longer than 64 KiB, or if the transaction would exceed 1 GiB.
+    /// [`Error::BadArgument`] if the store keeps no ids, if the name is longer than 64 KiB, or if the transaction would
+    /// exceed 1 GiB.
     pub fn insert_named(&mut self, fingerprint: F, id: u64, name: &str) -> Result<()> {
+        self.writer.check_keeps_ids("name")?;
         self.payload.push(&Operation::Insert { fingerprint, id: self.writer.id(id), name: Some(name) })
     }
 
@@ -92,8 +93,9 @@ impl<'a, F: Fingerprint> Transaction<'a, F> {
     /// the document's old note. A later [`Transaction::delete`] of any pair with the id removes the note.
     ///
     /// # Errors
-    /// [`Error::BadArgument`] if the note is too long, or if the transaction would exceed 1 GiB.
+    /// [`Error::BadArgument`] if the store keeps no ids, if the note is too long, or if the transaction would exceed 1 GiB.
     pub fn set_note(&mut self, id: u64, note: &[u8]) -> Result<()> {
+        self.writer.check_keeps_ids("note")?;
         self.payload.push(&Operation::Note { id: self.writer.id(id), note })
     }
 
@@ -264,6 +266,12 @@ impl<F: Fingerprint> StoreWriter<F> {
         if self.keeps_ids { id } else { 0 }
     }
 
+    /// Fails in a store without ids, where documents have neither a name nor a note: both belong to an id. `what` is the
+    /// noun for the error message.
+    fn check_keeps_ids(&self, what: &str) -> Result<()> {
+        if self.keeps_ids { Ok(()) } else { Err(Error::without_ids(what)) }
+    }
+
     fn lock(&self) -> MutexGuard<'_, ActiveLog<F>> {
         lock(&self.log)
     }
@@ -271,7 +279,7 @@ impl<F: Fingerprint> StoreWriter<F> {
     /// Appends a record to the log, applies the record's operations to the memtable, and makes the operations visible to
     /// readers. Does not sync the record.
     fn write(&self, log: &mut ActiveLog<F>, payload: &Payload<F>) -> Result<SyncTarget> {
-        self.make_room(log, payload.version())?;
+        self.make_room(log)?;
         if let Err(error) = log.writer.append(payload) {
             self.shared.fail(&error);
             return Err(error);
@@ -293,13 +301,12 @@ impl<F: Fingerprint> StoreWriter<F> {
         written.syncer.sync_to(written.len, delay).inspect_err(|error| self.shared.fail(error))
     }
 
-    /// Starts a new log and a new memtable if the memtable is full, or if the log's format version is older than `version`,
-    /// which the next record needs. First waits while too many frozen memtables (those that take no more writes) wait for
-    /// a flush.
-    fn make_room(&self, log: &mut ActiveLog<F>, version: u32) -> Result<()> {
+    /// Starts a new log and a new memtable if the memtable is full. First waits while too many frozen memtables (memtables
+    /// that take no more writes) wait for a flush.
+    fn make_room(&self, log: &mut ActiveLog<F>) -> Result<()> {
         self.shared.check()?;
         let bytes = self.shared.view().memtables.last().map_or(0, |last| last.memtable.bytes());
-        if bytes < self.shared.options.memtable && version <= log.writer.version() {
+        if bytes < self.shared.options.memtable {
             return Ok(());
         }
         let mut state = lock(&self.shared.background);
@@ -308,26 +315,24 @@ impl<F: Fingerprint> StoreWriter<F> {
         }
         drop(state);
         self.shared.check()?;
-        self.rotate(log, version)
+        self.rotate(log)
     }
 
-    /// Starts a new log and a new memtable for later writes. The log has at least the format version `version`. All earlier
-    /// writes are durable afterwards.
-    fn rotate(&self, log: &mut ActiveLog<F>, version: u32) -> Result<()> {
-        let rotated = self.replace_log(log, version);
+    /// Starts a new log and a new memtable for later writes. All earlier writes are durable afterwards.
+    fn rotate(&self, log: &mut ActiveLog<F>) -> Result<()> {
+        let rotated = self.replace_log(log);
         if let Err(error) = &rotated {
             self.shared.fail(error);
         }
         rotated
     }
 
-    fn replace_log(&self, log: &mut ActiveLog<F>, version: u32) -> Result<()> {
+    fn replace_log(&self, log: &mut ActiveLog<F>) -> Result<()> {
         log.writer.syncer().sync_to(log.writer.len(), Duration::ZERO)?;
         let (number, sequence) = (self.shared.allocate_number(), log.writer.next_sequence());
         let options = &self.shared.options;
         lock(&self.shared.write_stats).log_bytes += log.writer.len();
-        let version = version.max(log.writer.version());
-        let start = LogHeader { version, first_sequence: sequence, previous: Some(log.writer.as_previous()) };
+        let start = LogHeader { first_sequence: sequence, previous: Some(log.writer.as_previous()) };
         log.writer = create_log(&options.fs, &self.shared.path, number, start)?;
         let memtable = Arc::new(Memtable::new(log.distance, options.memtable));
         self.shared.push_memtable(MemtableRef::new(memtable, vec![number], sequence));
@@ -340,7 +345,7 @@ impl<F: Fingerprint> StoreWriter<F> {
         let mut log = self.lock();
         let view = self.shared.view();
         let is_empty = view.memtables.last().is_none_or(|last| last.memtable.version() == 0);
-        if is_empty { Ok(()) } else { self.rotate(&mut log, format::VERSION) }
+        if is_empty { Ok(()) } else { self.rotate(&mut log) }
     }
 
     /// Freezes the memtable (it takes no more writes), even if it is empty, then runs `then`. All other writers wait until
@@ -348,7 +353,7 @@ impl<F: Fingerprint> StoreWriter<F> {
     pub(super) fn freeze_then(&self, then: impl FnOnce() -> Result<()>) -> Result<()> {
         self.shared.check()?;
         let mut log = self.lock();
-        self.rotate(&mut log, format::VERSION)?;
+        self.rotate(&mut log)?;
         then()
     }
 
@@ -359,7 +364,7 @@ impl<F: Fingerprint> StoreWriter<F> {
         let mut log = self.lock();
         if distance > log.distance {
             log.distance = distance;
-            return self.rotate(&mut log, format::VERSION);
+            return self.rotate(&mut log);
         }
         drop(log);
         self.freeze()

@@ -81,8 +81,7 @@ impl<F: Fingerprint> TableHeader<F> {
 
     /// Length of the header's fields in bytes, in tables of a codec.
     fn fields_len(codec: Codec) -> usize {
-        let (_, end) = field::code_lengths(F::BITS, codec.alphabet_size(F::BITS));
-        end + if codec.spec().has_lines { field::LINE_FIELDS_LEN } else { 0 }
+        field::code_lengths(F::BITS, codec.alphabet_size(F::BITS)).1
     }
 
     /// Offset of the first prefix line, in bytes. The line lies behind the end of the block index, which has the offset
@@ -101,7 +100,7 @@ impl<F: Fingerprint> TableHeader<F> {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![0; self.blocks_offset() as usize];
         bytes[..8].copy_from_slice(&format::TABLE_MAGIC);
-        LittleEndian::write_u32(&mut bytes[field::VERSION..], self.codec.format_version());
+        LittleEndian::write_u32(&mut bytes[field::VERSION..], format::VERSION);
         bytes[field::BITS] = F::BITS as u8;
         bytes[field::CODEC] = self.codec.number();
         bytes[field::PREFIX_BITS] = self.plan.prefix_bits as u8;
@@ -110,14 +109,12 @@ impl<F: Fingerprint> TableHeader<F> {
         LittleEndian::write_u16(&mut bytes[field::SPAN..], self.span);
         LittleEndian::write_u32(&mut bytes[field::BLOCKS_OFFSET..], self.blocks_offset());
         LittleEndian::write_u64(&mut bytes[field::FINGERPRINTS..], self.fingerprints);
-        let (lengths, end) = field::code_lengths(F::BITS, self.codec.alphabet_size(F::BITS));
-        bytes[field::PERMUTATION..lengths].copy_from_slice(self.plan.permutation.sources());
-        if self.codec.spec().has_lines {
-            let (lines, key_bits) =
-                self.line_shape.map_or((0, format::MIN_KEY_BITS), |shape| (shape.lines(), shape.key_bits()));
-            LittleEndian::write_u64(&mut bytes[end + field::LINES..], lines);
-            bytes[end + field::KEY_BITS] = key_bits as u8;
+        if let Some(shape) = self.line_shape {
+            bytes[field::KEY_BITS] = shape.key_bits() as u8;
+            LittleEndian::write_u64(&mut bytes[field::LINES..], shape.lines());
         }
+        let (lengths, _) = field::code_lengths(F::BITS, self.codec.alphabet_size(F::BITS));
+        bytes[field::PERMUTATION..lengths].copy_from_slice(self.plan.permutation.sources());
         for (i, pair) in self.code_lengths().chunks(2).enumerate() {
             bytes[lengths + i] = pair[0] | pair[1] << 4;
         }
@@ -139,10 +136,6 @@ impl<F: Fingerprint> TableHeader<F> {
         }
         let codec = Codec::from_number(file[field::CODEC])
             .map_err(|damage| Error::corrupt(path, field::CODEC as u64, damage))?;
-        let version = LittleEndian::read_u32(&file[field::VERSION..]);
-        if version != codec.format_version() {
-            return wrong(field::VERSION, "version", u64::from(version), "that of tables of its codec");
-        }
         let (lengths, lengths_end) = field::code_lengths(F::BITS, codec.alphabet_size(F::BITS));
         let end = Self::fields_len(codec);
         let bytes = file.get(..end).ok_or_else(|| truncated(end))?;
@@ -174,6 +167,9 @@ impl<F: Fingerprint> TableHeader<F> {
             return wrong(field::SPAN, "span", u64::from(span), expected);
         }
         format::check_reserved(path, field::RESERVED, &bytes[field::RESERVED..field::BLOCKS_OFFSET])?;
+        let (reserved, fingerprints) = (field::RESERVED_AFTER_BLOCKS_OFFSET, field::FINGERPRINTS);
+        format::check_reserved(path, reserved, &bytes[reserved..fingerprints])?;
+        let fingerprints = LittleEndian::read_u64(&bytes[fingerprints..]);
         let blocks_offset = LittleEndian::read_u32(&bytes[field::BLOCKS_OFFSET..]);
         if !(format::MIN_BLOCKS_OFFSET.max(end as u32)..=format::PAGE_BYTES).contains(&blocks_offset) {
             let expected = "256 to 4096, and not before the end of the fields";
@@ -186,18 +182,14 @@ impl<F: Fingerprint> TableHeader<F> {
         let code = bytes[lengths..lengths_end].iter().flat_map(|pair| [pair & 15, pair >> 4]).collect();
         let code =
             HuffmanCode::from_lengths(code).map_err(|damage| Error::corrupt(path, lengths as u64, damage))?;
-        let without_code = !codec.spec().has_code && code.lengths().iter().any(|&length| length > 0);
-        let padding = &file[end..file.len().min(blocks_offset as usize)];
-        if without_code {
-            return Err(Error::corrupt(path, lengths as u64, Damage::IncompleteCode));
+        // Only neighbours have code words, so a table of one fingerprint has none.
+        let needs_code = codec.spec().has_code && fingerprints > 1;
+        if needs_code != code.lengths().iter().any(|&length| length > 0) {
+            let expected = if needs_code { "a code" } else { "no code words in this table" };
+            return wrong(lengths, "code lengths", u64::from(!needs_code), expected);
         }
-        format::check_reserved(path, end, padding)?;
-        let fingerprints = LittleEndian::read_u64(&bytes[field::FINGERPRINTS..]);
-        let line_shape = if codec.spec().has_lines {
-            Self::decode_line_shape(path, lengths_end, &bytes[lengths_end..], fingerprints)?
-        } else {
-            None
-        };
+        format::check_reserved(path, end, &file[end..file.len().min(blocks_offset as usize)])?;
+        let line_shape = Self::decode_line_shape(path, bytes, codec, fingerprints)?;
         let header = TableHeader {
             plan: TablePlan { permutation, prefix_bits, flips },
             codec,
@@ -210,35 +202,30 @@ impl<F: Fingerprint> TableHeader<F> {
         Ok((header, blocks_offset))
     }
 
-    /// Decodes the fields about prefix lines. `offset` is their offset in the file.
+    /// Decodes the fields about prefix lines. Only tables with fingerprints and a codec with lines have lines.
     fn decode_line_shape(
         path: &Path,
-        offset: usize,
-        fields: &[u8],
+        header: &[u8],
+        codec: Codec,
         fingerprints: u64,
     ) -> Result<Option<LineShape>> {
-        let reserved = field::RESERVED_AFTER_KEY_BITS;
-        format::check_reserved(path, offset + reserved, &fields[reserved..])?;
         let (lines, key_bits) =
-            (LittleEndian::read_u64(&fields[field::LINES..]), u32::from(fields[field::KEY_BITS]));
-        let damaged = |at: usize, damage| Error::corrupt(path, (offset + at) as u64, damage);
-        if fingerprints == 0 {
-            let wrong = |name, found, expected| Damage::Field { name, found, expected };
-            return match (lines, key_bits) {
-                (0, format::MIN_KEY_BITS) => Ok(None),
-                (0, found) => {
-                    let expected = "8 in a table without fingerprints";
-                    Err(damaged(field::KEY_BITS, wrong("key bits", u64::from(found), expected)))
-                }
-                (found, _) => {
-                    Err(damaged(field::LINES, wrong("lines", found, "0 in a table without fingerprints")))
-                }
+            (LittleEndian::read_u64(&header[field::LINES..]), u32::from(header[field::KEY_BITS]));
+        let damaged = |at: usize, damage| Err(Error::corrupt(path, at as u64, damage));
+        if !codec.spec().has_lines || fingerprints == 0 {
+            let expected = "0 in a table without prefix lines";
+            let fields = [(field::LINES, "lines", lines), (field::KEY_BITS, "key bits", u64::from(key_bits))];
+            return match fields.into_iter().find(|&(_, _, found)| found > 0) {
+                Some((at, name, found)) => damaged(at, Damage::Field { name, found, expected }),
+                None => Ok(None),
             };
         }
-        let shape = LineShape::from_header(key_bits, lines, F::BITS);
-        shape.map(Some).map_err(|damage| {
-            let is_key_bits = matches!(damage, Damage::Field { name: "key bits", .. });
-            damaged(if is_key_bits { field::KEY_BITS } else { field::LINES }, damage)
-        })
+        match LineShape::from_header(key_bits, lines, F::BITS) {
+            Ok(shape) => Ok(Some(shape)),
+            Err(damage) => {
+                let is_key_bits = matches!(damage, Damage::Field { name: "key bits", .. });
+                damaged(if is_key_bits { field::KEY_BITS } else { field::LINES }, damage)
+            }
+        }
     }
 }

@@ -17,7 +17,7 @@ use crate::codec::{
 use crate::error::{Damage, Error, Result};
 use crate::file_bytes::Bytes;
 use crate::fingerprint::Fingerprint;
-use crate::format::{self, lines_footer, table_footer as footer};
+use crate::format::{self, table_footer as footer};
 use crate::huffman::HuffmanDecoder;
 use crate::prefix_lines::{self, LINE_BYTES, LineShape, PrefixLines};
 use crate::simd::{self, Kernel};
@@ -78,21 +78,17 @@ impl<F: Fingerprint> Table<F> {
     /// [`Error::UnsupportedVersion`] if they have a newer format.
     pub fn open(path: &Path, bytes: Bytes) -> Result<Self> {
         let file = bytes.as_ref();
-        let foot = format::check_ends(path, file, format::TABLE_MAGIC, format::TABLE_VERSIONS, footer::LEN)?;
-        let version = LittleEndian::read_u32(&file[format::table_header::VERSION..]);
-        let has_lines = version == format::VERSION_WITH_PREFIX_LINES;
-        // With lines, further fields come before the footer.
-        let line_fields_len = if has_lines { lines_footer::LEN } else { 0 };
-        let min_len = format::table_header::PERMUTATION + line_fields_len + footer::LEN;
-        let Some(end) = foot.checked_sub(line_fields_len).filter(|_| file.len() >= min_len) else {
+        let end = format::check_ends(path, file, format::TABLE_MAGIC, footer::LEN)?;
+        let min_len = format::table_header::PERMUTATION + footer::LEN;
+        if file.len() < min_len {
             let damage = Damage::Truncated { expected: min_len as u64, found: file.len() as u64 };
             return Err(Error::corrupt(path, file.len() as u64, damage));
-        };
-        let (line_fields, foot) = file[end..].split_at(line_fields_len);
+        }
+        let foot = &file[end..];
         let crc = |at: usize, part, offset: usize, bytes: &[u8]| {
             format::check_crc(path, part, offset, bytes, LittleEndian::read_u32(&foot[at..]))
         };
-        crc(footer::FOOTER_CRC, "footer", end, &file[end..][..line_fields_len + footer::FOOTER_CRC])?;
+        crc(footer::FOOTER_CRC, "footer", end, &foot[..footer::FOOTER_CRC])?;
         let (header, blocks_offset) = TableHeader::<F>::decode(path, &file[..end])?;
         let offset = blocks_offset as usize;
         let size = header.block_size as usize;
@@ -101,8 +97,13 @@ impl<F: Fingerprint> Table<F> {
         let blocks = LittleEndian::read_u64(&foot[footer::BLOCKS..]);
         let blocks_len = LittleEndian::read_u64(&foot[footer::BLOCKS_LEN..]);
         let index_end = offset as u128 + u128::from(blocks_len) + u128::from(blocks) * F::BYTES as u128;
-        let dividing =
-            if has_lines { LittleEndian::read_u64(&line_fields[lines_footer::DIVIDING..]) } else { 0 };
+        let has_lines = header.line_shape.is_some();
+        let dividing = LittleEndian::read_u64(&foot[footer::DIVIDING_LINES..]);
+        if !has_lines && dividing > 0 {
+            let expected = "0 in a table without prefix lines";
+            let damage = Damage::Field { name: "dividing lines", found: dividing, expected };
+            return Err(Error::corrupt(path, (end + footer::DIVIDING_LINES) as u64, damage));
+        }
         let lines = header.line_shape.map_or(0, LineShape::lines).saturating_add(dividing);
         let lines_len =
             u128::from(lines) * LINE_BYTES as u128 + u128::from(prefix_lines::page_count(lines)) * 4;
@@ -116,8 +117,7 @@ impl<F: Fingerprint> Table<F> {
         let expected = lines_offset + lines_len;
         if expected != end as u128 {
             let damage = Damage::Truncated {
-                expected: u64::try_from(expected + (line_fields_len + footer::LEN) as u128)
-                    .unwrap_or(u64::MAX),
+                expected: u64::try_from(expected + footer::LEN as u128).unwrap_or(u64::MAX),
                 found: file.len() as u64,
             };
             return Err(Error::corrupt(path, end as u64, damage));
@@ -150,16 +150,7 @@ impl<F: Fingerprint> Table<F> {
 
         format::check_reserved(path, index_end, &file[index_end..lines_offset])?;
         let page_crcs = lines_offset + lines as usize * LINE_BYTES;
-        if has_lines {
-            let expected = LittleEndian::read_u32(&line_fields[lines_footer::PAGES_CRC..]);
-            format::check_crc(
-                path,
-                "checksums of the prefix lines",
-                page_crcs,
-                &file[page_crcs..end],
-                expected,
-            )?;
-        }
+        crc(footer::PAGES_CRC, "checksums of the prefix lines", page_crcs, &file[page_crcs..end])?;
 
         let bytes = Arc::new(bytes);
         let lines = header

@@ -183,21 +183,10 @@ fn other_widths_and_versions_are_refused() {
     let plan = Plan::named("scan", 3).unwrap();
     let mut bytes = write(&small(), &plan.tables()[0], Codec::Gap, 256, 8);
     assert!(open::<u128>(&bytes).is_err());
-    for version in [0, 1, 2, 7] {
+    for version in [0, 2, 3, 7] {
         bytes[8] = version;
         let error = open::<u64>(&bytes).unwrap_err();
-        assert!(matches!(error, Error::UnsupportedVersion { supported: 6, .. }), "{error}");
-    }
-    // Valid versions, but of tables with other codecs.
-    for version in [4, 5] {
-        bytes[8] = version;
-        let header_crc = crc32fast::hash(&bytes[..256]);
-        let footer = bytes.len() - 40;
-        bytes[footer + 16..footer + 20].copy_from_slice(&header_crc.to_le_bytes());
-        let footer_crc = crc32fast::hash(&bytes[footer..footer + 28]);
-        bytes[footer + 28..footer + 32].copy_from_slice(&footer_crc.to_le_bytes());
-        let error = open::<u64>(&bytes).unwrap_err().to_string();
-        assert!(error.contains("version"), "{error}");
+        assert!(matches!(error, Error::UnsupportedVersion { supported: 1, .. }), "{error}");
     }
 }
 

@@ -11,7 +11,7 @@ use super::reader::Table;
 use crate::codec::{AnyCodec, BlockCodec, Codec, CodecParameters, SymbolCounter, with_codec};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::format::{self, lines_footer, table_footer as footer};
+use crate::format::{self, table_footer as footer};
 use crate::plan::TablePlan;
 use crate::prefix_lines::{LineBuffer, LineWriter};
 use crate::spill::SpillLocation;
@@ -157,35 +157,29 @@ impl<F: Fingerprint, W: Write> TableWriter<F, W> {
         }
         let index_len = self.blocks * F::BYTES as u64;
         let mut len = u64::from(self.header.blocks_offset()) + self.blocks_len + index_len;
-        let mut bytes = Vec::new();
-        if self.header.codec.spec().has_lines {
+        let (mut dividing, mut pages_crc) = (0, 0);
+        if let Some(lines) = self.lines {
             let padding = self.header.lines_offset(len) - len;
-            let zeros = vec![0; padding as usize];
-            self.sink.write_all(&zeros).map_err(Error::io(&self.path, "write"))?;
-            let (mut dividing, mut lines_len, mut pages_crc) = (0, 0, 0);
-            if let Some(lines) = self.lines {
-                let lines = lines.finish()?;
-                dividing = lines.dividing();
-                (lines_len, pages_crc) = lines.write(&mut self.sink, &self.path)?;
-            }
+            self.sink.write_all(&vec![0; padding as usize]).map_err(Error::io(&self.path, "write"))?;
+            let lines = lines.finish()?;
+            dividing = lines.dividing();
+            let lines_len;
+            (lines_len, pages_crc) = lines.write(&mut self.sink, &self.path)?;
             len += padding + lines_len;
-            bytes.resize(lines_footer::LEN, 0);
-            LittleEndian::write_u64(&mut bytes[lines_footer::DIVIDING..], dividing);
-            LittleEndian::write_u32(&mut bytes[lines_footer::PAGES_CRC..], pages_crc);
         }
-        let start = bytes.len();
-        bytes.resize(start + footer::LEN, 0);
-        let foot = &mut bytes[start..];
+        let mut foot = [0; footer::LEN];
         LittleEndian::write_u64(&mut foot[footer::BLOCKS..], self.blocks);
         LittleEndian::write_u64(&mut foot[footer::BLOCKS_LEN..], self.blocks_len);
+        LittleEndian::write_u64(&mut foot[footer::DIVIDING_LINES..], dividing);
         LittleEndian::write_u32(&mut foot[footer::HEADER_CRC..], self.header_crc);
         LittleEndian::write_u32(&mut foot[footer::BLOCKS_CRC..], self.blocks_crc.finalize());
         LittleEndian::write_u32(&mut foot[footer::INDEX_CRC..], crc.finalize());
+        LittleEndian::write_u32(&mut foot[footer::PAGES_CRC..], pages_crc);
         foot[footer::MAGIC..].copy_from_slice(&format::TABLE_MAGIC);
-        let crc = crc32fast::hash(&bytes[..start + footer::FOOTER_CRC]);
-        LittleEndian::write_u32(&mut bytes[start + footer::FOOTER_CRC..], crc);
-        self.sink.write_all(&bytes).map_err(Error::io(&self.path, "write"))?;
-        Ok((self.sink, len + bytes.len() as u64))
+        let crc = crc32fast::hash(&foot[..footer::FOOTER_CRC]);
+        LittleEndian::write_u32(&mut foot[footer::FOOTER_CRC..], crc);
+        self.sink.write_all(&foot).map_err(Error::io(&self.path, "write"))?;
+        Ok((self.sink, len + footer::LEN as u64))
     }
 }
 

@@ -7,7 +7,7 @@ use super::Operation;
 use super::reader::{LogRecord, PreviousLog, read_header, record_at, record_len, visit_record};
 use crate::error::Error;
 use crate::fingerprint::Fingerprint;
-use crate::format::{self, log_header, log_record};
+use crate::format::{log_header, log_record};
 
 /// Summary of the damage in a log.
 #[derive(Debug, Default)]
@@ -40,16 +40,13 @@ pub(crate) fn salvage_log<F: Fingerprint>(
     path: &Path,
     bytes: &[u8],
     number: u64,
+    keeps_ids: bool,
     mut visit: impl FnMut(Operation<'_, F>),
 ) -> DamagedLog {
     let mut damaged_log = DamagedLog::default();
     // The checksum of a record covers the number of its log, so records can be trusted even if the header is damaged.
-    let mut version = format::VERSION_WITH_NOTES;
     let mut expected = match read_header::<F>(path, bytes, number) {
-        Ok(header) => {
-            version = header.map_or(version, |header| header.version);
-            header.map(|header| header.first_sequence)
-        }
+        Ok(header) => header.map(|header| header.first_sequence),
         Err(error @ (Error::UnsupportedVersion { .. } | Error::Width { .. })) => {
             damaged_log.damage.push(error);
             return damaged_log;
@@ -73,7 +70,7 @@ pub(crate) fn salvage_log<F: Fingerprint>(
         at = start + record.bytes.len();
         end = at;
         damaged_log.closed = record.is_end();
-        match visit_record(path, start, &record, version, &mut |_, operation| {
+        match visit_record(path, start, &record, keeps_ids, &mut |_, operation| {
             visit(operation);
             Ok(())
         }) {
@@ -121,7 +118,7 @@ mod tests {
     /// A log of five records with one insert each, synced after each record.
     fn log(path: &Path) -> Vec<u8> {
         let fs: Arc<dyn Fs> = Arc::new(Disk::default());
-        let header = LogHeader { version: format::VERSION, first_sequence: 10, previous: None };
+        let header = LogHeader { first_sequence: 10, previous: None };
         let mut log = LogWriter::<u64>::create(&fs, path, 3, header).unwrap();
         for id in 0..5 {
             let mut payload = Payload::default();
@@ -141,7 +138,7 @@ mod tests {
             let mut bytes = sound.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
             let mut ids = Vec::new();
-            let damaged_log = salvage_log::<u64>(path, &bytes, 3, |operation| {
+            let damaged_log = salvage_log::<u64>(path, &bytes, 3, true, |operation| {
                 if let Operation::Insert { id, .. } = operation {
                     ids.push(id);
                 }
@@ -164,7 +161,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("000003.log");
         let fs: Arc<dyn Fs> = Arc::new(Disk::default());
-        let header = LogHeader { version: format::VERSION, first_sequence: 10, previous: None };
+        let header = LogHeader { first_sequence: 10, previous: None };
         let mut log = LogWriter::<u64>::create(&fs, &path, 3, header).unwrap();
         for (id, name) in [(0, "one"), (1, "caf?"), (2, "two")] {
             let mut payload = Payload::default();
@@ -181,7 +178,7 @@ mod tests {
         let crc = record_crc(3, start as u64, &bytes[start..end]);
         bytes[start + log_record::CRC..][..4].copy_from_slice(&crc.to_le_bytes());
         let mut ids = Vec::new();
-        let damaged_log = salvage_log::<u64>(&path, &bytes, 3, |operation| {
+        let damaged_log = salvage_log::<u64>(&path, &bytes, 3, true, |operation| {
             if let Operation::Insert { id, .. } = operation {
                 ids.push(id);
             }
@@ -201,7 +198,7 @@ mod tests {
         let each = (sound.len() - log_header::LEN) / 5;
         for len in 0..=sound.len() {
             let mut count = 0;
-            let damaged_log = salvage_log::<u64>(Path::new("l"), &sound[..len], 3, |_| count += 1);
+            let damaged_log = salvage_log::<u64>(Path::new("l"), &sound[..len], 3, true, |_| count += 1);
             assert_eq!(count, len.saturating_sub(log_header::LEN) / each);
             assert_eq!(damaged_log.missing, 0);
         }

@@ -8,14 +8,13 @@ use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::format::{
     MAX_METADATA_KEY_BYTES, MAX_METADATA_VALUE_BYTES, MAX_NAME_BYTES, MAX_NOTE_BYTES, MAX_PAYLOAD_BYTES,
-    VERSION, VERSION_WITH_NOTES, check_text,
+    check_text,
 };
 
 const INSERT: u8 = 1;
 const INSERT_NAMED: u8 = 2;
 const DELETE: u8 = 3;
 const METADATA: u8 = 4;
-/// Operation kind of [`Operation::Note`]. Logs before format version 4 do not have it.
 const NOTE: u8 = 5;
 
 /// A change of a store.
@@ -46,14 +45,12 @@ pub(crate) enum Operation<'a, F> {
 #[derive(Debug)]
 pub(crate) struct Payload<F> {
     bytes: Vec<u8>,
-    /// Oldest format version that supports all operations of the payload.
-    version: u32,
     fingerprints: PhantomData<fn(F)>,
 }
 
 impl<F> Default for Payload<F> {
     fn default() -> Payload<F> {
-        Payload { bytes: Vec::new(), version: VERSION, fingerprints: PhantomData }
+        Payload { bytes: Vec::new(), fingerprints: PhantomData }
     }
 }
 
@@ -71,9 +68,9 @@ impl<F: Fingerprint> Payload<F> {
                 within("name", name.len(), MAX_NAME_BYTES)?
             }
             Operation::Metadata { key, value } => {
-                check_text("key of a mark", key.as_bytes())?;
-                within("key of a mark", key.len(), MAX_METADATA_KEY_BYTES)?
-                    + within("mark", value.len(), MAX_METADATA_VALUE_BYTES)?
+                check_text("key of metadata", key.as_bytes())?;
+                within("key of metadata", key.len(), MAX_METADATA_KEY_BYTES)?
+                    + within("metadata value", value.len(), MAX_METADATA_VALUE_BYTES)?
             }
             Operation::Delete { .. } => 0,
             Operation::Note { note, .. } => within("note", note.len(), MAX_NOTE_BYTES)?,
@@ -97,7 +94,6 @@ impl<F: Fingerprint> Payload<F> {
                 self.push_bytes(value);
             }
             Operation::Note { id, note } => {
-                self.version = VERSION_WITH_NOTES;
                 self.bytes.push(NOTE);
                 self.bytes.extend_from_slice(&id.to_le_bytes());
                 self.push_bytes(note);
@@ -123,11 +119,6 @@ impl<F: Fingerprint> Payload<F> {
         self.bytes.is_empty()
     }
 
-    /// Oldest format version of a log that can hold the payload.
-    pub(crate) fn version(&self) -> u32 {
-        self.version
-    }
-
     /// Payload length in bytes.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
@@ -136,7 +127,7 @@ impl<F: Fingerprint> Payload<F> {
     /// Calls `visitor` with each operation, in order. Decodes the operations from the payload, which costs no more than to
     /// keep a copy of each.
     pub(crate) fn visit(&self, mut visitor: impl FnMut(Operation<'_, F>)) {
-        let mut operations = OperationReader::new(&self.bytes, self.version);
+        let mut operations = OperationReader::new(&self.bytes, true);
         while let Ok(Some(operation)) = operations.next() {
             visitor(operation);
         }
@@ -178,17 +169,15 @@ pub(super) fn count_inserts<F: Fingerprint>(payload: &[u8]) -> u64 {
 pub(super) struct OperationReader<'a, F> {
     payload: &'a [u8],
     at: usize,
-    /// Largest number of an operation kind that the log's format version permits. Also the permitted numbers as a text
-    /// for error messages, such as "1 to 5".
-    max_kind: (u8, &'static str),
+    /// Whether the store keeps ids. If not, ids other than 0, names and notes are errors.
+    keeps_ids: bool,
     fingerprints: PhantomData<F>,
 }
 
 impl<'a, F: Fingerprint> OperationReader<'a, F> {
-    /// Creates a decoder for the payload of a log with this format version.
-    pub(super) fn new(payload: &'a [u8], version: u32) -> OperationReader<'a, F> {
-        let max_kind = if version < VERSION_WITH_NOTES { (METADATA, "1 to 4") } else { (NOTE, "1 to 5") };
-        OperationReader { payload, at: 0, max_kind, fingerprints: PhantomData }
+    /// Creates a decoder for the payload of a record. `keeps_ids` is whether the store keeps ids.
+    pub(super) fn new(payload: &'a [u8], keeps_ids: bool) -> OperationReader<'a, F> {
+        OperationReader { payload, at: 0, keeps_ids, fingerprints: PhantomData }
     }
 
     /// Number of bytes decoded. After an error, this is the offset of the error in the payload.
@@ -202,8 +191,13 @@ impl<'a, F: Fingerprint> OperationReader<'a, F> {
             return Ok(None);
         }
         let kind = self.payload[self.at];
-        let (max_kind, expected) = self.max_kind;
-        if !(INSERT..=max_kind).contains(&kind) {
+        let is_valid = match kind {
+            INSERT | DELETE | METADATA => true,
+            INSERT_NAMED | NOTE => self.keeps_ids,
+            _ => false,
+        };
+        if !is_valid {
+            let expected = if self.keeps_ids { "1 to 5" } else { "1, 3 or 4 in a store without ids" };
             return Err(Damage::Field { name: "kind", found: u64::from(kind), expected });
         }
         self.at += 1;
@@ -217,7 +211,12 @@ impl<'a, F: Fingerprint> OperationReader<'a, F> {
             return Ok(Some(Operation::Note { id, note }));
         }
         let fingerprint = F::read_le(self.take(F::BYTES)?);
+        let id_at = self.at;
         let id = self.u64()?;
+        if !self.keeps_ids && id > 0 {
+            self.at = id_at;
+            return Err(Damage::Field { name: "id", found: id, expected: "0 in a store without ids" });
+        }
         Ok(Some(match kind {
             INSERT => Operation::Insert { fingerprint, id, name: None },
             INSERT_NAMED => {

@@ -13,8 +13,6 @@ use crate::format::{self, log_header, log_record};
 /// Contents of a log's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogHeader {
-    /// Format version.
-    pub(crate) version: u32,
     /// Sequence number of the log's first record.
     pub(crate) first_sequence: u64,
     /// Previous log of the store, if any.
@@ -51,6 +49,8 @@ pub(crate) struct PreviousLog {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogPosition {
     pub(crate) header: LogHeader,
+    /// Whether the store keeps ids. If not, an operation with an id other than 0, with a name or with a note is an error.
+    pub(crate) keeps_ids: bool,
     /// Sequence number that the next record will have.
     pub(crate) next_sequence: u64,
     /// Whether the last record is an end record: the log was closed, after all earlier records were synced.
@@ -96,9 +96,10 @@ pub(crate) fn read_log<F: Fingerprint>(
     path: &Path,
     bytes: &[u8],
     number: u64,
+    keeps_ids: bool,
     visit: impl FnMut(u64, Operation<'_, F>) -> Result<()>,
 ) -> Result<Option<LogPosition>> {
-    let Some(from) = read_log_header::<F>(path, bytes, number)? else { return Ok(None) };
+    let Some(from) = read_log_header::<F>(path, bytes, number, keeps_ids)? else { return Ok(None) };
     continue_log(path, bytes, number, from, visit).map(Some)
 }
 
@@ -107,11 +108,20 @@ pub(crate) fn read_log_header<F: Fingerprint>(
     path: &Path,
     bytes: &[u8],
     number: u64,
+    keeps_ids: bool,
 ) -> Result<Option<LogPosition>> {
     let Some(header) = read_header::<F>(path, bytes, number)? else { return Ok(None) };
     let (next_sequence, sound_bytes) = (header.first_sequence, log_header::LEN as u64);
     let torn_bytes = bytes.len() as u64 - sound_bytes;
-    Ok(Some(LogPosition { header, next_sequence, closed: false, sound_bytes, torn_bytes, last: None }))
+    Ok(Some(LogPosition {
+        header,
+        keeps_ids,
+        next_sequence,
+        closed: false,
+        sound_bytes,
+        torn_bytes,
+        last: None,
+    }))
 }
 
 /// Whether a log still begins with the part that was read earlier, up to the position `read`. Compares only the header and
@@ -158,7 +168,7 @@ pub(crate) fn continue_log<F: Fingerprint>(
                 break;
             }
         };
-        visit_record(path, at, &record, end.header.version, &mut visit)?;
+        visit_record(path, at, &record, end.keeps_ids, &mut visit)?;
         end.closed = record.is_end();
         end.last = Some((end.sound_bytes, LittleEndian::read_u32(&record.bytes[log_record::CRC..])));
         end.sound_bytes += record.bytes.len() as u64;
@@ -176,7 +186,7 @@ pub(super) fn read_header<F: Fingerprint>(
 ) -> Result<Option<LogHeader>> {
     let version = bytes.get(log_header::VERSION..log_header::BITS).map(LittleEndian::read_u32);
     if let Some(found) = version.filter(|_| bytes.starts_with(&format::LOG_MAGIC)) {
-        format::check_version(path, found, format::LOG_VERSIONS)?;
+        format::check_version(path, found)?;
     }
     let Some(header) = bytes.get(..log_header::LEN) else { return Ok(None) };
     let (expected, found) =
@@ -215,8 +225,7 @@ pub(super) fn read_header<F: Fingerprint>(
     field(log_header::PREVIOUS_LEN, damage, if previous == 0 { len == 0 } else { is_len })?;
     format::check_reserved(path, log_header::RESERVED, &header[log_header::RESERVED..log_header::CRC])?;
     let previous = (previous > 0).then_some(PreviousLog { number: previous, len });
-    let version = LittleEndian::read_u32(&header[log_header::VERSION..]);
-    Ok(Some(LogHeader { version, first_sequence: first, previous }))
+    Ok(Some(LogHeader { first_sequence: first, previous }))
 }
 
 /// Length of a record with its padding, in bytes. `fields` are its first bytes.
@@ -296,12 +305,12 @@ fn refuse_if_synced(
     Ok(())
 }
 
-/// Checks all operations of a record, and then visits them. `version` is the format version of the log.
+/// Checks all operations of a record, and then visits them. `keeps_ids` is whether the store keeps ids.
 pub(super) fn visit_record<F: Fingerprint>(
     path: &Path,
     at: usize,
     record: &LogRecord<'_>,
-    version: u32,
+    keeps_ids: bool,
     visit: &mut impl FnMut(u64, Operation<'_, F>) -> Result<()>,
 ) -> Result<()> {
     let corrupt = |offset: usize, damage| Err(Error::corrupt(path, (at + offset) as u64, damage));
@@ -314,7 +323,7 @@ pub(super) fn visit_record<F: Fingerprint>(
         let damage = Damage::Field { name: "durable", found: record.durable, expected };
         return corrupt(log_record::DURABLE, damage);
     }
-    let mut operations = OperationReader::<F>::new(record.payload, version);
+    let mut operations = OperationReader::<F>::new(record.payload, keeps_ids);
     loop {
         match operations.next() {
             Ok(Some(_)) => {}
@@ -322,7 +331,7 @@ pub(super) fn visit_record<F: Fingerprint>(
             Err(damage) => return corrupt(log_record::LEN + operations.position(), damage),
         }
     }
-    let mut operations = OperationReader::<F>::new(record.payload, version);
+    let mut operations = OperationReader::<F>::new(record.payload, keeps_ids);
     while let Ok(Some(operation)) = operations.next() {
         visit(record.sequence, operation)?;
     }

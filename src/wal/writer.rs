@@ -24,7 +24,6 @@ const MAX_KEPT_BUFFER: usize = 1 << 20;
 pub(crate) struct LogWriter<F> {
     path: PathBuf,
     file: Box<dyn WriteFile>,
-    version: u32,
     number: u64,
     /// Length of the part of the log that the operating system has received, in bytes.
     len: u64,
@@ -41,7 +40,7 @@ pub(crate) struct LogWriter<F> {
 impl<F: Fingerprint> LogWriter<F> {
     /// Creates a log, replacing an existing one. The file gets its name only after its header is durable, so a crash
     /// leaves no log without a header. The folder is not synced. The part of the previous log that `header` names must
-    /// already be durable. `header.version` must be the oldest format version that supports all records to come.
+    /// already be durable.
     pub(crate) fn create(
         fs: &Arc<dyn Fs>,
         path: &Path,
@@ -65,7 +64,6 @@ impl<F: Fingerprint> LogWriter<F> {
         Ok(LogWriter {
             path: path.to_path_buf(),
             file,
-            version: header.version,
             number,
             len,
             next_sequence: header.first_sequence,
@@ -81,9 +79,6 @@ impl<F: Fingerprint> LogWriter<F> {
     pub(crate) fn append(&mut self, payload: &Payload<F>) -> Result<u64> {
         if payload.is_empty() {
             return Err(Error::Bug("a record of a log without operations".to_string()));
-        }
-        if payload.version() > self.version {
-            return Err(Error::Bug("a record of a log of an older version".to_string()));
         }
         self.write(payload.bytes())
     }
@@ -134,11 +129,6 @@ impl<F: Fingerprint> LogWriter<F> {
         LittleEndian::write_u32(&mut record[log_record::CRC..], crc);
     }
 
-    /// Format version of the log.
-    pub(crate) fn version(&self) -> u32 {
-        self.version
-    }
-
     /// Returns the length of the part of the log that the operating system has received, in bytes.
     pub(crate) fn len(&self) -> u64 {
         self.len
@@ -164,7 +154,7 @@ impl<F: Fingerprint> LogWriter<F> {
 fn encode_header(bits: u32, number: u64, header: LogHeader) -> [u8; log_header::LEN] {
     let mut bytes = [0; log_header::LEN];
     bytes[..log_header::VERSION].copy_from_slice(&format::LOG_MAGIC);
-    LittleEndian::write_u32(&mut bytes[log_header::VERSION..], header.version);
+    LittleEndian::write_u32(&mut bytes[log_header::VERSION..], format::VERSION);
     bytes[log_header::BITS] = bits as u8;
     LittleEndian::write_u64(&mut bytes[log_header::NUMBER..], number);
     LittleEndian::write_u64(&mut bytes[log_header::FIRST_SEQUENCE..], header.first_sequence);

@@ -3,16 +3,19 @@
 
 use simstore::Codec;
 
-use super::forging::{SpecPage, one_table, put_bits, with_table};
-use crate::support::seal::StoreFiles;
+use super::forging::{SpecPage, file_mut, one_table, put, put_bits, put_segment, seal_footer, with_table};
+use crate::support::seal::{StoreFiles, update_manifest};
 
 // Byte offsets in a block.
 const COUNT_OFFSET: usize = 4;
 const WIDTH_OFFSET: usize = 6;
+const FIRST_OFFSET: usize = 8;
 /// Bit offset, in a block, of the fields that follow the first fingerprint.
 const FIELDS_BIT_OFFSET: usize = 128;
 /// Byte offset, in the header of a table, of the list of code word lengths.
-const CODE_LENGTHS_OFFSET: usize = 36 + 64;
+const CODE_LENGTHS_OFFSET: usize = 48 + 64;
+/// Byte offset, in the header of a table, of the number of fingerprints.
+const FINGERPRINTS_OFFSET: usize = 32;
 /// Four fingerprints with gaps of 16, 16 and 24. The code of each gap is the symbol 4 (the position of the gap's top
 /// bit), followed by the 4 bits below the top bit.
 const FINGERPRINTS: [u64; 4] = [0x10, 0x20, 0x30, 0x48];
@@ -23,7 +26,26 @@ fn block(base: &StoreFiles, change: impl FnOnce(&mut Vec<u8>)) -> StoreFiles {
     with_table(base, |table| change(&mut table.blocks[0]))
 }
 
-pub(super) fn reading(page: &mut SpecPage) {
+pub(super) fn page() -> SpecPage {
+    let mut page = SpecPage::new("blocks.md");
+    reading(&mut page);
+    checking(&mut page);
+    coding(&mut page);
+    suffixes(&mut page);
+    page
+}
+
+fn reading(page: &mut SpecPage) {
+    let mut wrong = one_table(Codec::Gap, None, &FINGERPRINTS);
+    let bytes = file_mut(&mut wrong, ".table");
+    bytes[256] ^= 1;
+    // The checksum of all block checksums stays valid.
+    let (foot, crc) = (bytes.len() - 52, crc32fast::hash(&bytes[256..260]));
+    put(bytes, foot + 28, &crc.to_le_bytes());
+    seal_footer(bytes, 40);
+    update_manifest(&mut wrong);
+    page.add("block-checksum", "of the only block", "checksum of the block", wrong);
+
     let [gap, elias_fano] = [Codec::Gap, Codec::EliasFano].map(|codec| one_table(codec, None, &FINGERPRINTS));
     let spans = one_table(Codec::Gap, Some(1), &FINGERPRINTS);
     page.add("block-field", "no fingerprints", "count is 0", block(&gap, |block| block[COUNT_OFFSET] = 0));
@@ -97,7 +119,7 @@ pub(super) fn reading(page: &mut SpecPage) {
 }
 
 /// Adds forged blocks of the codec `prefix-lines`.
-pub(super) fn suffixes(page: &mut SpecPage) {
+fn suffixes(page: &mut SpecPage) {
     let lines = one_table(Codec::PrefixLines, None, &FINGERPRINTS);
     let one = |at: usize, change: fn(u8) -> u8| block(&lines, move |block| block[at] = change(block[at]));
     page.add("suffixes", "another width", "width is", one(WIDTH_OFFSET, |width| width - 1));
@@ -106,7 +128,68 @@ pub(super) fn suffixes(page: &mut SpecPage) {
     page.add("first", "another suffix", message, one(8, |byte| byte ^ 1));
 }
 
-pub(super) fn coding(page: &mut SpecPage) {
+fn checking(page: &mut SpecPage) {
+    let base = one_table(Codec::Gap, Some(1), &FINGERPRINTS);
+    let message = "the fingerprints of a block are not ascending";
+    // With spans of one fingerprint, each fingerprint is a restart point. A restart point is at most 0x38 above the first
+    // fingerprint, so it takes 6 bits. A position takes 11 bits.
+    page.add(
+        "order",
+        "restart points that descend",
+        message,
+        with_table(&base, |table| {
+            put_bits(&mut table.blocks[0], FIELDS_BIT_OFFSET, 6, 0x20);
+            put_bits(&mut table.blocks[0], FIELDS_BIT_OFFSET + 17, 6, 0x10);
+        }),
+    );
+    let gap = one_table(Codec::Gap, None, &FINGERPRINTS[..2]);
+    page.add(
+        "order",
+        "a block that starts before the end of the one before",
+        message,
+        with_table(&gap, |table| {
+            // Each block has two fingerprints. The padding is between code words and tails.
+            let mut second = table.blocks[0].clone();
+            put(&mut second, FIRST_OFFSET, &0x18_u64.to_le_bytes());
+            table.blocks[0].resize(256, 0);
+            table.blocks.push(second);
+            table.index.push(0x28);
+            put(&mut table.header, FINGERPRINTS_OFFSET, &4_u64.to_le_bytes());
+        }),
+    );
+    let last = page.cases.last_mut().unwrap();
+    put_segment(&mut last.files, 0, 8, &4_u64.to_le_bytes());
+    update_manifest(&mut last.files);
+
+    let top = [u64::MAX - 19, u64::MAX - 3];
+    let wrapped = 11_u64;
+    for (codec, span, variant) in [
+        (Codec::Gap, None, "a gap"),
+        (Codec::Gap, Some(1), "a restart point"),
+        (Codec::EliasFano, None, "elias-fano"),
+    ] {
+        let base = one_table(codec, span, &top);
+        page.add(
+            "large-sum",
+            variant,
+            message,
+            with_table(&base, |table| {
+                let end = table.blocks[0].len() * 8;
+                match (codec, span) {
+                    (Codec::Gap, None) => put_bits(&mut table.blocks[0], end - 4, 4, 15),
+                    (Codec::Gap, _) => put_bits(&mut table.blocks[0], FIELDS_BIT_OFFSET, 5, 31),
+                    _ => {
+                        let width = usize::from(table.blocks[0][WIDTH_OFFSET]);
+                        put_bits(&mut table.blocks[0], end - width, width, u64::MAX >> (64 - width));
+                    }
+                }
+                table.index[0] = wrapped;
+            }),
+        );
+    }
+}
+
+fn coding(page: &mut SpecPage) {
     let message = "a block and the code of its fingerprints";
     // The highest differing bit of 0x10 and 0x3f is bit 5, which is set in 0x20.
     let set_bit = one_table(Codec::FirstDifference, None, &[0x10, 0x3f]);

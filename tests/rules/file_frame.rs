@@ -1,10 +1,10 @@
-//! Forged stores that break the rules in `format-spec/README.md`: the rules for all files, and the rules for files that
-//! consist of chunks.
+//! Forged stores that break the rules for all files (`format-spec/README.md`), and the rules for files that consist of
+//! chunks (`format-spec/chunked.md`).
 
 use super::forging::{ForgedChunkedFile, SpecPage, put, seal_footer, whole_store};
 use crate::support::seal::{StoreFiles, seal_file};
 
-const CHUNKED: [&str; 4] = [".ids", ".names", ".notes", ".marks"];
+const CHUNKED: [&str; 4] = [".ids", ".names", ".notes", ".metadata"];
 
 /// Returns the name of the first file whose name has this ending.
 fn first(files: &StoreFiles, ending: &str) -> String {
@@ -20,6 +20,11 @@ pub(super) fn page() -> SpecPage {
     let (base, mut page) = (whole_store(), SpecPage::new("README.md"));
     every_file(&base, &mut page);
     reserved(&base, &mut page);
+    page
+}
+
+pub(super) fn chunked_page() -> SpecPage {
+    let (base, mut page) = (whole_store(), SpecPage::new("chunked.md"));
     for ending in CHUNKED {
         chunked(&base, ending, &mut page);
     }
@@ -27,7 +32,7 @@ pub(super) fn page() -> SpecPage {
 }
 
 fn every_file(base: &StoreFiles, page: &mut SpecPage) {
-    for ending in [".table", ".ids", ".names", ".notes", ".marks", ".tombstones", "MANIFEST"] {
+    for ending in [".table", ".ids", ".names", ".notes", ".metadata", ".tombstones", "MANIFEST"] {
         page.add_named("magic", &format!("{ending}, at the start"), "another kind of file", base, |files| {
             change(files, ending, |bytes| bytes[0] ^= 1);
         });
@@ -48,21 +53,13 @@ fn every_file(base: &StoreFiles, page: &mut SpecPage) {
         });
         page.add("too-short", ending, "cut short", short);
     }
-    for ending in [".table", ".ids", ".names", ".notes", ".marks", ".tombstones", ".log", "MANIFEST"] {
-        for version in [2, 6] {
+    for ending in [".table", ".ids", ".names", ".notes", ".metadata", ".tombstones", ".log", "MANIFEST"] {
+        for version in [0, 2, 3] {
             page.add_sealed("version", &format!("{ending}, version {version}"), "version", base, |files| {
                 change(files, ending, |bytes| put(bytes, 8, &[version]));
                 seal_log_header(files);
             });
         }
-    }
-    for (ending, version) in
-        [(".ids", 4), (".names", 4), (".marks", 4), (".tombstones", 4), (".notes", 3), (".log", 5)]
-    {
-        page.add_sealed("version", &format!("{ending}, version {version}"), "version", base, |files| {
-            change(files, ending, |bytes| put(bytes, 8, &[version]));
-            seal_log_header(files);
-        });
     }
 }
 
@@ -76,12 +73,13 @@ fn seal_log_header(files: &mut StoreFiles) {
 
 fn reserved(base: &StoreFiles, page: &mut SpecPage) {
     for (ending, at) in [
-        (".table", 22),
+        (".table", 23),
+        (".table", 28),
         (".table", 255),
         (".ids", 12),
         (".names", 15),
         (".notes", 12),
-        (".marks", 12),
+        (".metadata", 12),
         (".tombstones", 13),
         (".tombstones", 15),
         (".log", 13),

@@ -10,14 +10,14 @@ use crate::support::disk::SimulatedDisk;
 use crate::support::seal::{StoreFiles, seal_file, seal_store, update_manifest};
 
 /// A test case: a forged store, and the rule of the format that it breaks.
-pub(super) struct Case {
-    pub(super) page: &'static str,
-    pub(super) rule: &'static str,
+pub(crate) struct Case {
+    pub(crate) page: &'static str,
+    pub(crate) rule: &'static str,
     /// Short description of how the store breaks the rule.
-    pub(super) variant: String,
+    pub(crate) variant: String,
     /// Part of the expected error message of the engine, without backticks.
-    pub(super) message: &'static str,
-    pub(super) files: StoreFiles,
+    pub(crate) message: &'static str,
+    pub(crate) files: StoreFiles,
 }
 
 /// The forged stores that break the rules of one page of `format-spec/`.
@@ -145,6 +145,33 @@ pub(super) fn whole_store() -> StoreFiles {
     files_of(&disk)
 }
 
+/// Returns the files of a valid store without ids, with two segments and a log. The second segment has tombstones.
+pub(super) fn without_ids() -> StoreFiles {
+    let disk = SimulatedDisk::default();
+    let options = StoreOptions {
+        fs: disk.as_fs(),
+        compaction: false,
+        ids: Some(false),
+        codec: Some(Codec::Gap),
+        block_size: Some(256),
+        plan: Some(PlanChoice::Named("probe-2".to_owned())),
+        ..StoreOptions::default()
+    };
+    let store = Store::<u64>::open(Path::new("store"), options).unwrap();
+    let mut batch = store.transaction();
+    [0x10, 0x13, 0x20].into_iter().for_each(|fingerprint| batch.insert(fingerprint, 0));
+    batch.commit(Durability::Os).unwrap();
+    store.flush().unwrap();
+    let mut batch = store.transaction();
+    batch.delete(0x20, 0);
+    batch.insert(0x30, 0);
+    batch.commit(Durability::Os).unwrap();
+    store.flush().unwrap();
+    store.insert(0x40, 0).unwrap();
+    drop(store);
+    files_of(&disk)
+}
+
 /// Returns the files of a valid store with one segment, which has one table and no ids. `codec` and `span` are the
 /// [`BuildOptions`] of these names.
 pub(super) fn one_table(codec: Codec, span: Option<u16>, fingerprints: &[u64]) -> StoreFiles {
@@ -191,8 +218,8 @@ pub(super) fn segments(manifest: &[u8]) -> Vec<usize> {
     let mut found = Vec::new();
     for _ in 0..u32_at(manifest, 56) {
         found.push(at);
-        let files = u32_at(manifest, at + 48) + u32_at(manifest, at + 52).count_ones() as usize;
-        at += if u32_at(manifest, 8) < 4 { 56 } else { 64 } + 4 * files;
+        let files = u32_at(manifest, at + 56) + u32_at(manifest, at + 60).count_ones() as usize;
+        at += 64 + 4 * files;
         at += 4 + u32_at(manifest, at);
     }
     found
@@ -225,7 +252,7 @@ impl ForgedChunkedFile {
     pub(super) fn read(name: &str, bytes: &[u8]) -> ForgedChunkedFile {
         let (header, entry) = match name.rsplit('.').next().unwrap() {
             "ids" => (32, 8),
-            "marks" => (16, 8),
+            "metadata" => (16, 8),
             _ => (16, 16),
         };
         let foot = bytes.len() - 32;
@@ -289,25 +316,25 @@ pub(super) struct ForgedTable {
     pub(super) index: Vec<u64>,
     /// The prefix lines, if the table has any, with those that divide others.
     pub(super) lines: Vec<[u8; 64]>,
-    /// Number of lines that divide others; `None` if the table has no prefix lines.
-    pub(super) dividing: Option<u64>,
+    /// Number of lines that divide others.
+    pub(super) dividing: u64,
 }
 
 impl ForgedTable {
     pub(super) fn read(bytes: &[u8]) -> ForgedTable {
-        let foot = bytes.len() - 40;
+        let foot = bytes.len() - 52;
         let start = u32_at(bytes, 24);
         let index = start + u64_at(bytes, foot + 8) as usize;
         let index_end = index + u64_at(bytes, foot) as usize * 8;
-        let has_lines = u32_at(bytes, 8) == 6;
-        let lines = if has_lines { index_end.next_multiple_of(64) } else { index_end };
-        let count = if has_lines { (u64_at(bytes, 36 + 64) + u64_at(bytes, foot - 12)) as usize } else { 0 };
+        let dividing = u64_at(bytes, foot + 16);
+        let count = (u64_at(bytes, 40) + dividing) as usize;
+        let lines = if count > 0 { index_end.next_multiple_of(64) } else { index_end };
         ForgedTable {
             header: bytes[..start].to_vec(),
             blocks: bytes[start..index].chunks(u32_at(bytes, 16)).map(<[u8]>::to_vec).collect(),
             index: bytes[index..index_end].chunks(8).map(|field| u64_at(field, 0)).collect(),
             lines: bytes[lines..lines + count * 64].as_chunks().0.to_vec(),
-            dividing: has_lines.then(|| u64_at(bytes, foot - 12)),
+            dividing,
         }
     }
 
@@ -317,16 +344,15 @@ impl ForgedTable {
         self.blocks.iter().for_each(|block| bytes.extend(block));
         let length = (bytes.len() - self.header.len()) as u64;
         self.index.iter().for_each(|last| bytes.extend(last.to_le_bytes()));
-        if let Some(dividing) = self.dividing {
+        if !self.lines.is_empty() {
             bytes.resize(bytes.len().next_multiple_of(64), 0);
             self.lines.iter().for_each(|line| bytes.extend(line));
             bytes.resize(bytes.len() + self.lines.len().div_ceil(64) * 4, 0);
-            bytes.extend(dividing.to_le_bytes());
-            bytes.extend([0; 4]);
         }
-        bytes.extend((self.index.len() as u64).to_le_bytes());
-        bytes.extend(length.to_le_bytes());
-        bytes.extend([0; 16]);
+        for field in [self.index.len() as u64, length, self.dividing] {
+            bytes.extend(field.to_le_bytes());
+        }
+        bytes.extend([0; 20]);
         bytes.extend(b"simtable");
         seal_file(".table", &mut bytes);
         bytes

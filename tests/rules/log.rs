@@ -1,7 +1,7 @@
 //! Forged stores that break the format's rules for logs.
 
-use super::forging::{SpecPage, file_name, put, whole_store};
-use crate::support::seal::StoreFiles;
+use super::forging::{SpecPage, file_name, put, put_segment, segments, whole_store, without_ids};
+use crate::support::seal::{StoreFiles, seal_store};
 
 /// A record of a forged log. The checksum is not a field: it covers the offset of the record, so it is computed when
 /// the log is encoded.
@@ -17,7 +17,6 @@ struct ForgedRecord {
 /// A forged log: the header fields that tests change, and the records.
 #[derive(Clone)]
 struct ForgedLog {
-    version: u8,
     bits: u8,
     number: u64,
     first_sequence: u64,
@@ -29,7 +28,7 @@ impl ForgedLog {
     fn bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; 56];
         put(&mut bytes, 0, b"simstlog");
-        (bytes[8], bytes[12]) = (self.version, self.bits);
+        (bytes[8], bytes[12]) = (1, self.bits);
         for (at, field) in
             [(16, self.number), (24, self.first_sequence), (32, self.previous.0), (40, self.previous.1)]
         {
@@ -85,24 +84,37 @@ struct LogBase {
 
 impl LogBase {
     fn new() -> LogBase {
-        let files = whole_store();
+        LogBase::of(whole_store())
+    }
+
+    fn of(files: StoreFiles) -> LogBase {
+        let ids = files["MANIFEST"][15] & 1;
         let name = file_name(&files, ".log");
         let field = |at: usize| u64::from_le_bytes(files["MANIFEST"][at..at + 8].try_into().unwrap());
         let (number, sequence) = (field(32), field(40));
         let record =
             |sequence, payload| ForgedRecord { sequence, durable: 0, payload, reserved: 0, padding: 0 };
         let log = ForgedLog {
-            version: 4,
             bits: 64,
             number,
             first_sequence: sequence,
             previous: (0, 0),
-            records: vec![
-                record(sequence, insert(0x50, 11)),
-                record(sequence + 1, with_text(&insert_named(0x60, 12), &[b"name"])),
-            ],
+            records: match ids {
+                0 => vec![record(sequence, insert(0x50, 0)), record(sequence + 1, insert(0x60, 0))],
+                _ => vec![
+                    record(sequence, insert(0x50, 11)),
+                    record(sequence + 1, with_text(&insert_named(0x60, 12), &[b"name"])),
+                ],
+            },
         };
         LogBase { files, name, log }
+    }
+
+    /// Returns the number of the second segment, as in the names of its files.
+    fn second_segment(&self) -> String {
+        let manifest = &self.files["MANIFEST"];
+        let at = segments(manifest)[1];
+        format!("{:06}", u64::from_le_bytes(manifest[at..at + 8].try_into().unwrap()))
     }
 
     fn with(&self, bytes: Vec<u8>) -> StoreFiles {
@@ -122,7 +134,8 @@ impl LogBase {
     fn followed(&self, change: impl FnOnce(&mut ForgedLog)) -> StoreFiles {
         let mut next = self.log.clone();
         next.previous = (self.log.number, self.log.bytes().len() as u64);
-        next.number += 1;
+        // No segment has this number.
+        next.number += 10;
         next.first_sequence += 2;
         next.records.truncate(1);
         next.records[0].sequence += 2;
@@ -141,8 +154,8 @@ fn insert_named(fingerprint: u64, id: u64) -> Vec<u8> {
 
 /// Returns the valid stores of which this module makes changed copies that break a rule.
 pub(super) fn sound() -> Vec<StoreFiles> {
-    let base = LogBase::new();
-    vec![base.changed(|_| ()), base.followed(|_| ())]
+    let bases = [LogBase::new(), LogBase::of(without_ids())];
+    bases.iter().flat_map(|base| [base.changed(|_| ()), base.followed(|_| ())]).collect()
 }
 
 pub(super) fn page() -> SpecPage {
@@ -199,6 +212,9 @@ fn header(base: &LogBase, page: &mut SpecPage) {
     let mut files = base.files.clone();
     files.remove(&base.name);
     page.add("missing-log", "the first", "open", files);
+    let message = "the log that this one names as the one before it";
+    page.add("previous-log", "an older one", message, base.followed(|next| next.previous = (1, 56)));
+    page.add("previous-log", "none", message, base.followed(|next| next.previous = (0, 0)));
     let message = "the records of this log and of what comes before it";
     page.add(
         "sequence",
@@ -228,7 +244,7 @@ fn records(base: &LogBase, page: &mut SpecPage) {
     page.add("synced", "a later record says so", "checksum of the record", synced);
     let mut torn = base.log.bytes();
     torn.extend(b"torn");
-    page.add("torn-end", "four bytes", "bytes", base.with(torn));
+    page.add("torn-tail", "four bytes", "bytes", base.with(torn));
     let message = "reserved is 1";
     // This is the rule `reserved` of README.md, but only records have these bytes.
     page.add("padding", "reserved bytes", message, base.changed(|log| log.records[0].reserved = 1));
@@ -243,30 +259,61 @@ fn records(base: &LogBase, page: &mut SpecPage) {
             log.records[1].durable = 56;
         }),
     );
-    let mut payload = |rule, variant: &str, message, version: u8, payload: Vec<u8>| {
+    let mut payload = |rule, variant: &str, message, payload: Vec<u8>| {
         page.add(
             rule,
             variant,
             message,
             base.changed(|log| {
-                log.version = version;
                 log.records[1].payload = payload;
             }),
         );
     };
     let note = [&[5][..], &[0; 8]].concat();
-    payload("kind", "0", "kind is 0", 4, vec![0; 17]);
-    payload("kind", "6", "kind is 6", 4, vec![6; 17]);
-    payload("kind", "5 in version 3", "kind is 5", 3, with_text(&note, &[b""]));
-    payload("cut-operation", "an insert", "cut short", 4, insert(1, 1)[..16].to_vec());
-    payload("cut-operation", "a name", "cut short", 4, insert_named(1, 1));
+    payload("kind", "0", "kind is 0", vec![0; 17]);
+    payload("kind", "6", "kind is 6", vec![6; 17]);
+    payload("cut-operation", "an insert", "cut short", insert(1, 1)[..16].to_vec());
+    payload("cut-operation", "a name", "cut short", insert_named(1, 1));
     let mut beyond = with_text(&insert_named(1, 1), &[b"name"]);
     beyond.pop();
-    payload("cut-operation", "a name that is longer than the rest", "cut short", 4, beyond);
-    payload("long-text", "a name", "length is 65537", 4, with_text(&insert_named(1, 1), &[&[b'a'; 65537]]));
-    payload("long-text", "a key", "length is 4097", 4, with_text(&[4], &[&[b'a'; 4097], b""]));
-    payload("long-text", "the value of a mark", "length is 4097", 4, with_text(&[4], &[b"", &[1; 4097]]));
-    payload("long-text", "a note", "length is 16777217", 4, with_text(&note, &[&vec![1; (1 << 24) + 1]]));
-    payload("utf-8", "a name", "text is", 4, with_text(&insert_named(1, 1), &[b"\xff"]));
-    payload("utf-8", "a key", "text is", 4, with_text(&[4], &[b"\xff", b""]));
+    payload("cut-operation", "a name that is longer than the rest", "cut short", beyond);
+    payload("long-text", "a name", "length is 65537", with_text(&insert_named(1, 1), &[&[b'a'; 65537]]));
+    payload("long-text", "a key", "length is 4097", with_text(&[4], &[&[b'a'; 4097], b""]));
+    payload("long-text", "a metadata value", "length is 4097", with_text(&[4], &[b"", &[1; 4097]]));
+    payload("long-text", "a note", "length is 16777217", with_text(&note, &[&vec![1; (1 << 24) + 1]]));
+    payload("utf-8", "a name", "text is", with_text(&insert_named(1, 1), &[b"\xff"]));
+    payload("utf-8", "a key", "text is", with_text(&[4], &[b"\xff", b""]));
+    in_a_store_without_ids(page);
+}
+
+/// Adds logs with operations that only a store with ids may have.
+fn in_a_store_without_ids(page: &mut SpecPage) {
+    let base = LogBase::of(without_ids());
+    let mut payload = |rule, variant: &str, message, payload: Vec<u8>| {
+        page.add(rule, variant, message, base.changed(|log| log.records[1].payload = payload));
+    };
+    let mut delete = insert(0x50, 1);
+    delete[0] = 3;
+    payload("id", "an insert", "id is 1", insert(0x50, 1));
+    payload("id", "a delete", "id is 1", delete);
+    let message = "1, 3 or 4 in a store without ids";
+    payload("kind", "a name without ids", message, with_text(&insert_named(0x50, 0), &[b"name"]));
+    payload("kind", "a note without ids", message, with_text(&[&[5][..], &[0; 8]].concat(), &[b""]));
+    let message = "the numbers of the logs and of the segments";
+    let base = LogBase::new();
+    let mut files = base.files.clone();
+    put(files.get_mut("MANIFEST").unwrap(), 24, &[99]);
+    put_segment(&mut files, 1, 0, &base.log.number.to_le_bytes());
+    for name in base.files.keys() {
+        let Some((_, rest)) =
+            name.split_once(['.', '-']).filter(|_| name.starts_with(&base.second_segment()))
+        else {
+            continue;
+        };
+        let separator = &name[6..7];
+        let bytes = files.remove(name).unwrap();
+        files.insert(format!("{:06}{separator}{rest}", base.log.number), bytes);
+    }
+    seal_store(&mut files);
+    page.add("segment-number", "of the second segment", message, files);
 }

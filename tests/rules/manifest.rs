@@ -61,11 +61,18 @@ pub(super) fn page() -> SpecPage {
             files,
         );
     }
+    highest_id(&base, &mut page);
     let message = "the numbers of fingerprints of the table and of the manifest";
     let table = one_table(Codec::Gap, None, &[1, 2, 3]);
     page.add_sealed("other-file", "another number of fingerprints", message, &table, |files| {
         put_segment(files, 0, 8, &4_u64.to_le_bytes());
     });
+    page
+}
+
+/// Returns the forged stores that break the rules of `plan.md`.
+pub(super) fn plan_page() -> SpecPage {
+    let (base, mut page) = (whole_store(), SpecPage::new("plan.md"));
     page.add_sealed(
         "permuted",
         "the tables change places",
@@ -84,27 +91,23 @@ pub(super) fn page() -> SpecPage {
     });
     page.add_sealed("incomplete", "a larger distance", "are found by no table", &base, bytes(13, &[4]));
 
+    page
+}
+
+fn highest_id(base: &StoreFiles, page: &mut SpecPage) {
     let message = "highest id";
-    page.add_sealed(
-        "highest-id",
-        "299, and 300 is stored",
-        message,
-        &base,
-        bytes(48, &299_u64.to_le_bytes()),
-    );
-    page.add_sealed("highest-id", "none", message, &base, |files| {
+    page.add_sealed("highest-id", "299, and 300 is stored", message, base, bytes(48, &299_u64.to_le_bytes()));
+    page.add_sealed("highest-id", "none", message, base, |files| {
         bytes(15, &[1])(files);
         bytes(48, &[0; 8])(files);
     });
-    page
 }
 
 fn header(base: &StoreFiles, page: &mut SpecPage) {
     for (variant, at, value, message) in [
         ("bits 32", 12, &[32][..], "bits is 32"),
         ("distance 17", 13, &[17], "distance is 17"),
-        ("codec 4", 14, &[4], "codec"),
-        ("the codec of another version", 14, &[3], "codec is 3"),
+        ("codec 5", 14, &[5], "codec"),
         ("flags 7", 15, &[7], "flags is 7"),
         ("block size 300", 16, &[0x2c, 1, 0, 0], "block size is 300"),
         ("block size 128", 16, &[128, 0, 0, 0], "block size is 128"),
@@ -122,15 +125,9 @@ fn header(base: &StoreFiles, page: &mut SpecPage) {
         base,
         bytes(15, &[1]),
     );
-    let without_notes = one_table(Codec::Gap, None, &[1, 2, 3]);
-    page.add_sealed("field", "next number of a segment", "number is 1", &without_notes, bytes(24, &[1]));
-    page.add_sealed("field", "version 4 without notes", "version is 4", &without_notes, |files| {
-        let manifest = files.get_mut("MANIFEST").unwrap();
-        let at = segments(manifest)[0];
-        manifest[8] = 4;
-        // Inserts the number of notes.
-        manifest.splice(at + 56..at + 56, [0; 8]);
-    });
+    let without_ids = one_table(Codec::Gap, None, &[1, 2, 3]);
+    page.add_sealed("field", "next number of a segment", "number is 1", &without_ids, bytes(24, &[1]));
+    page.add_sealed("field", "a highest id without ids", "flags is 2", &without_ids, bytes(15, &[2]));
 }
 
 fn segment(base: &StoreFiles, page: &mut SpecPage) {
@@ -140,12 +137,12 @@ fn segment(base: &StoreFiles, page: &mut SpecPage) {
         ("fewer ids than fingerprints", 16, number(3), "ids is 3"),
         ("no names, and a name file", 24, number(0), "names is 0"),
         ("tombstones without a file", 32, number(1), "tombstones is 1"),
-        ("no marks, and a mark file", 40, number(0), "marks is 0"),
-        ("no tables", 48, vec![0; 4], "tables is 0"),
-        ("65 tables", 48, vec![65, 0, 0, 0], "tables is 65"),
-        ("flags above those of the version", 52, vec![32 + 27, 0, 0, 0], "flags is 59"),
-        ("no id file, and the store keeps ids", 52, vec![26, 0, 0, 0], "ids is 5"),
-        ("no notes, and a note file", 56, number(0), "notes is 0"),
+        ("no metadata, and a metadata file", 40, number(0), "metadata is 0"),
+        ("no notes, and a note file", 48, number(0), "notes is 0"),
+        ("no tables", 56, vec![0; 4], "tables is 0"),
+        ("65 tables", 56, vec![65, 0, 0, 0], "tables is 65"),
+        ("flags above 31", 60, vec![32 + 27, 0, 0, 0], "flags is 59"),
+        ("no id file, and the store keeps ids", 60, vec![26, 0, 0, 0], "ids is 5"),
     ] {
         page.add_sealed("segment-field", variant, message, base, |files| {
             put_segment(files, 0, field, &value);
@@ -160,4 +157,25 @@ fn segment(base: &StoreFiles, page: &mut SpecPage) {
     page.add_sealed("segment-field", "ids without a file", "ids is 1", &without_ids, |files| {
         put_segment(files, 0, 16, &number(1));
     });
+    for (field, flag, extension, message) in
+        [(24, 2, "names", "0 in a store without ids"), (48, 16, "notes", "0 in a store without ids")]
+    {
+        page.add_sealed(
+            "segment-field",
+            &format!("{extension} without ids"),
+            message,
+            &without_ids,
+            |files| {
+                let [name, given] = [1, 3].map(|number| format!("{number:06}.{extension}"));
+                let given = base.get(&given).unwrap_or_else(|| &base[&name]);
+                files.insert(name, given.clone());
+                put_segment(files, 0, field, &number(3));
+                put_segment(files, 0, 60, &[flag, 0, 0, 0]);
+                let manifest = files.get_mut("MANIFEST").unwrap();
+                // Adds a footer checksum after the one of the only table.
+                let at = segments(manifest)[0] + 64 + 4;
+                manifest.splice(at..at, [0; 4]);
+            },
+        );
+    }
 }

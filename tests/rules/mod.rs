@@ -21,34 +21,53 @@ use rayon::prelude::*;
 use simstore::batch::BatchMethod;
 use simstore::{Codec, Snapshot, Store, StoreOptions};
 
-use self::forging::{Case, disk_of, one_table, whole_store};
+use self::forging::{Case, disk_of, one_table, whole_store, without_ids};
 use crate::structure::root;
-use crate::support::seal::StoreFiles;
+use crate::support::seal::{StoreFiles, seal_store};
 
 /// Pages of `format-spec/` about files that the engine does not read. Other packages test their rules: `dedup` tests
 /// `part.md` and `stage.md`; `corpus` and `python` test `shards.md`; `text` tests `similar.md` and `signature.md`.
 const PAGES_TESTED_ELSEWHERE: [&str; 5] = ["part.md", "shards.md", "similar.md", "signature.md", "stage.md"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum RuleKind {
+pub(crate) enum RuleKind {
     /// A reader must reject a file that breaks the rule.
     Reject,
     /// A full check must find that a file breaks the rule. A reader that does less than a full check may accept the file.
     Find,
 }
 
+/// The valid stores of which most forged stores are changed copies, with their names in `format-spec/golden`.
+pub(crate) fn bases() -> [(&'static str, StoreFiles); 2] {
+    [("whole", whole_store()), ("without-ids", without_ids())]
+}
+
+/// All forged stores, each with the kind of the rule that it breaks.
+pub(crate) fn all_cases() -> Vec<(Case, RuleKind)> {
+    let rules = rules();
+    let kind = |case: &Case| rules[&(case.page.to_owned(), case.rule.to_owned())];
+    let with_kind = |case| {
+        let kind = kind(&case);
+        (case, kind)
+    };
+    cases().into_iter().map(with_kind).collect()
+}
+
 fn cases() -> Vec<Case> {
     let pages = [
         file_frame::page(),
+        file_frame::chunked_page(),
         table::page(),
+        blocks::page(),
         prefix_lines::page(),
         segment_values::ids(),
         segment_values::names(),
         segment_values::notes(),
         segment_values::tombstones(),
-        segment_values::marks(),
+        segment_values::metadata(),
         log::page(),
         manifest::page(),
+        manifest::plan_page(),
     ];
     pages.into_iter().flat_map(|page| page.cases).collect()
 }
@@ -133,7 +152,44 @@ fn problems(files: &StoreFiles) -> [Vec<String>; 2] {
 fn sound() -> Vec<StoreFiles> {
     let few = [0x10, 0x20, 0x30, 0x48];
     let tables = Codec::ALL.map(|codec| one_table(codec, None, &few));
-    [vec![whole_store()], tables.to_vec(), log::sound()].concat()
+    [vec![whole_store(), without_ids()], tables.to_vec(), log::sound(), segment_values::sound(), unusual()]
+        .concat()
+}
+
+/// Returns stores that no version of the crate writes, and that all readers must accept: the tables of a segment with different
+/// codecs and block sizes, and a plan with an unknown name.
+fn unusual() -> Vec<StoreFiles> {
+    let golden = |name: &str| {
+        let entries = fs::read_dir(root().join("format-spec/golden").join(name)).unwrap();
+        let files = entries.map(|entry| entry.unwrap().path());
+        let files = files.filter(|path| path.extension().is_none_or(|extension| extension != "json"));
+        let read = |path: std::path::PathBuf| {
+            (path.file_name().unwrap().to_str().unwrap().to_owned(), fs::read(&path).unwrap())
+        };
+        files.map(read).collect::<StoreFiles>()
+    };
+    let mut all = Vec::new();
+    for codec in Codec::ALL {
+        let (mut files, other) = (golden("example-gap"), golden(&format!("example-{codec}")));
+        files.insert("000001-01.table".to_owned(), other["000001-01.table"].clone());
+        seal_store(&mut files);
+        all.push(files);
+        let (mut files, other) = (golden(&format!("example-{codec}")), golden("example-gap"));
+        files.insert("000001-01.table".to_owned(), other["000001-01.table"].clone());
+        seal_store(&mut files);
+        all.push(files);
+    }
+    for name in [b"probe-9", b"unknown", b"mixed-3"] {
+        let mut files = golden("example-gap");
+        let manifest = files.get_mut("MANIFEST").unwrap();
+        let places: Vec<usize> =
+            (0..manifest.len() - 7).filter(|&at| manifest[at..].starts_with(b"probe-2")).collect();
+        assert_eq!(places.len(), 2);
+        places.into_iter().for_each(|at| manifest[at..at + 7].copy_from_slice(name));
+        seal_store(&mut files);
+        all.push(files);
+    }
+    all
 }
 
 #[test]
@@ -167,7 +223,7 @@ sys.path.insert(0, sys.argv[1])
 import reader
 for path in sys.stdin.read().splitlines():
     try:
-        print(reader.Store(path).torn_end or '')
+        print(reader.Store(path).torn_tail or '')
     except reader.Damaged as error:
         print(error)
 ";

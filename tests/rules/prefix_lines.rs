@@ -2,13 +2,13 @@
 
 use simstore::Codec;
 
-use super::forging::{ForgedTable, SpecPage, file_mut, one_table, put, with_table};
+use super::forging::{ForgedTable, SpecPage, file_mut, one_table, put, seal_footer, with_table};
 use crate::support::seal::{StoreFiles, update_manifest};
 
 /// Byte offset, in the header of a table, of the number of main lines.
-const LINES_OFFSET: usize = 36 + 64;
+const LINES_OFFSET: usize = 40;
 /// Byte offset, in the header of a table, of the key bits.
-const KEY_BITS_OFFSET: usize = LINES_OFFSET + 8;
+const KEY_BITS_OFFSET: usize = 22;
 // Byte offsets in a line.
 const LOW_BITS: usize = 1;
 const LINES: usize = 4;
@@ -59,29 +59,15 @@ fn opening(page: &mut SpecPage, spread: &StoreFiles) {
         |count: u64| with_table(spread, |table| put(&mut table.header, LINES_OFFSET, &count.to_le_bytes()));
     page.add("lines", "none with fingerprints", message, lines(0));
     page.add("lines", "more than buckets", message, lines(1 << 20));
-    let empty = one_table(Codec::PrefixLines, None, &[]);
-    page.add(
-        "lines",
-        "one without fingerprints",
-        message,
-        with_table(&empty, |table| table.header[LINES_OFFSET] = 1),
-    );
     let many_slots = with_table(spread, |table| table.header[KEY_BITS_OFFSET] = 8 + 8);
     page.add("lines", "more than 32 slots", message, many_slots);
     let mut files = spread.clone();
     let bytes = file_mut(&mut files, ".table");
-    let at = bytes.len() - 40 - 4;
+    let at = bytes.len() - 52 + 36;
     bytes[at] ^= 1;
-    seal_footer_of_lines(bytes);
+    seal_footer(bytes, 40);
     update_manifest(&mut files);
     page.add("pages-checksum", "another", "checksum of the checksums of the prefix lines", files);
-}
-
-/// Recomputes the checksum of the footer of a table with prefix lines.
-fn seal_footer_of_lines(bytes: &mut [u8]) {
-    let foot = bytes.len() - 52;
-    let crc = crc32fast::hash(&bytes[foot..foot + 40]);
-    put(bytes, foot + 40, &crc.to_le_bytes());
 }
 
 fn reading(page: &mut SpecPage, spread: &StoreFiles, dense: &StoreFiles) {
@@ -161,12 +147,9 @@ fn checking(page: &mut SpecPage, spread: &StoreFiles, dense: &StoreFiles) {
     }
 
     let message = "the keys of a prefix line";
-    page.add(
-        "empty-slot",
-        "a run outside of its line",
-        message,
-        line(dense, run, |line| line[NUMBER + 5] = 1),
-    );
+    page.add("outside", "a run outside of its line", message, line(dense, run, |line| line[NUMBER + 5] = 1));
+    page.add("outside", "a key outside of the divided line", message, outside_of_a_divided_line());
+    page.add("empty-slot", "the last of three", message, in_an_empty_slot());
     let wide = line(dense, dividing_line(dense), |line| line[KEYS] |= 0x80);
     page.add("low-bits", "of a dividing line", message, wide);
     let swapped = line(dense, dividing_line(dense), |line| line.swap(KEYS, KEYS + 1));
@@ -180,16 +163,48 @@ fn checking(page: &mut SpecPage, spread: &StoreFiles, dense: &StoreFiles) {
         "the number of prefix lines and those that divide others",
         with_table(dense, |table| {
             table.lines.push([0; 64]);
-            table.dividing = table.dividing.map(|dividing| dividing + 1);
+            table.dividing += 1;
         }),
     );
+}
+
+/// Returns a store with one fingerprint, with keys of 11 bits, these prefix lines, and this number of dividing lines at their
+/// end.
+fn three_main_lines(fingerprint: u64, lines: Vec<[u8; 64]>, dividing: u64) -> StoreFiles {
+    with_table(&one_table(Codec::PrefixLines, None, &[fingerprint]), |table| {
+        table.header[KEY_BITS_OFFSET] = 11;
+        put(&mut table.header, LINES_OFFSET, &3_u64.to_le_bytes());
+        let mut block = vec![0; 16 + 7];
+        (block[4], block[6]) = (1, 53);
+        put(&mut block, 8, &fingerprint.to_le_bytes());
+        (table.blocks, table.index) = (vec![block], vec![fingerprint]);
+        (table.lines, table.dividing) = (lines, dividing);
+    })
+}
+
+/// Returns a store whose key 800 is in bucket 3 of 8, which belongs to main line 1. But the key is in a line that divides main
+/// line 0, whose buckets are 0 to 2: the two lines of the group have four buckets.
+fn outside_of_a_divided_line() -> StoreFiles {
+    let mut lines = vec![[0; 64]; 5];
+    (lines[0][0], lines[0][LOW_BITS], lines[0][LINES], lines[0][NUMBER]) = (1, 8, 2, 3);
+    (lines[1][RANK], lines[2][RANK]) = (1, 1);
+    // Slot 1 of the second dividing line has one key.
+    (lines[4][0], lines[4][KEYS]) = (0b100, (800 & 0xff) as u8);
+    three_main_lines(800 << 53, lines, 2)
+}
+
+/// Returns a store whose key is in slot 2 of main line 2. This line has the buckets 6 and 7, in the slots 0 and 1.
+fn in_an_empty_slot() -> StoreFiles {
+    let mut lines = vec![[0; 64]; 3];
+    lines[2][0] = 0b1000;
+    three_main_lines(7 << 61, lines, 0)
 }
 
 /// Returns the number of a line with keys that divides another.
 fn dividing_line(base: &StoreFiles) -> usize {
     let mut files = base.clone();
     let table = ForgedTable::read(file_mut(&mut files, ".table"));
-    let main = table.lines.len() - table.dividing.unwrap() as usize;
+    let main = table.lines.len() - table.dividing as usize;
     (main..table.lines.len())
         .find(|&number| table.lines[number][0] & 1 == 0 && table.lines[number][..8] != [0; 8])
         .unwrap()

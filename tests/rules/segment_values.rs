@@ -1,15 +1,15 @@
 //! Forged stores that break the format's rules for the files of a segment with ids, names, notes, metadata and
 //! tombstones.
 
-use super::forging::{SpecPage, file_mut, put, put_chunks, put_segment, whole_store};
-use crate::support::seal::StoreFiles;
+use super::forging::{SpecPage, file_mut, put, put_chunks, put_segment, whole_store, without_ids};
+use crate::support::seal::{StoreFiles, seal_store};
 
 // Byte offsets in the manifest's entry of a segment.
 const IDS_OFFSET: usize = 16;
 const NAMES_OFFSET: usize = 24;
 const TOMBSTONES_OFFSET: usize = 32;
 const METADATA_OFFSET: usize = 40;
-const NOTES_OFFSET: usize = 56;
+const NOTES_OFFSET: usize = 48;
 
 /// Encodes a chunk of ids. `flags` has one flag for each id: 1 for the first id of a fingerprint, 0 for its other ids.
 /// `ids` has the differences of the ids from `base`, which are encoded in `width` bits each.
@@ -45,6 +45,20 @@ const FLAGS: [u64; 5] = [1, 1, 0, 1, 1];
 /// Argument `ids` of [`ids_chunk`] for the same chunk as [`FLAGS`]: the differences of the ids from the base.
 const DIFFERENCES: [u64; 5] = [0, 1, 299, 6, 7];
 
+/// Returns stores with unusual ids that all readers must accept: the base of a chunk is smaller than its smallest id, and its
+/// width is larger than necessary.
+pub(super) fn sound() -> Vec<StoreFiles> {
+    let base = whole_store();
+    let with_ids = |chunk: Vec<u8>| {
+        let mut files = base.clone();
+        with_ids(&mut files, chunk);
+        seal_store(&mut files);
+        files
+    };
+    let loose = DIFFERENCES.map(|difference| difference + 1);
+    vec![with_ids(ids_chunk(0, 9, &FLAGS, &loose)), with_ids(ids_chunk(1, 64, &FLAGS, &DIFFERENCES))]
+}
+
 pub(super) fn ids() -> SpecPage {
     let (base, mut page) = (whole_store(), SpecPage::new("ids.md"));
     let header = |field: usize, value: u64| {
@@ -59,13 +73,6 @@ pub(super) fn ids() -> SpecPage {
         "the numbers of fingerprints of",
         &base,
         header(16, 5),
-    );
-    page.add_sealed(
-        "few-ids",
-        "3 in the header",
-        "the numbers of ids and of fingerprints",
-        &base,
-        header(24, 3),
     );
     page.add_sealed("chunks", "one more", "the chunks of ids and the blocks", &base, |files| {
         let name = files.keys().find(|name| name.ends_with(".ids")).unwrap().clone();
@@ -103,14 +110,18 @@ pub(super) fn ids() -> SpecPage {
         message,
         ids_chunk(u64::MAX - 99, 9, &FLAGS, &DIFFERENCES),
     );
+    let mut padded = ids_chunk(1, 9, &FLAGS, &DIFFERENCES);
+    *padded.last_mut().unwrap() |= 0x80;
+    chunk("padding", "its last bit", "padding is 1", padded);
     let message = "the ids of a fingerprint are not ascending";
     chunk("order", "descending", message, ids_chunk(1, 9, &FLAGS, &[0, 299, 1, 6, 7]));
     chunk("order", "one twice", message, ids_chunk(1, 9, &FLAGS, &[0, 299, 299, 6, 7]));
-    let message = "the number of ids, the header and the manifest";
-    page.add_sealed("count", "6 in the header", message, &base, header(24, 6));
-    page.add_sealed("count", "6 in the manifest", message, &base, |files| {
+    let message = "the number of ids and the manifest";
+    page.add_sealed("ids", "6 in the header", message, &base, header(24, 6));
+    page.add_sealed("ids", "6 in the manifest", message, &base, |files| {
         put_segment(files, 0, IDS_OFFSET, &6_u64.to_le_bytes());
     });
+    let message = "the number of ids, the header and the manifest";
     page.add_sealed("count", "6 in both", message, &base, |files| {
         header(24, 6)(files);
         put_segment(files, 0, IDS_OFFSET, &6_u64.to_le_bytes());
@@ -210,6 +221,14 @@ impl ValueFile {
             malformed_message,
             one(&[self.entry(0, b"a"), vec![0x80; 11]]),
         );
+        let overlong = [vec![0x81, 0], self.entry(0, b"b")[1..].to_vec()].concat();
+        self.case(
+            &mut page,
+            "varint",
+            "1 in two bytes",
+            malformed_message,
+            one(&[self.entry(0, b"a"), overlong]),
+        );
         self.case(&mut page, "varint", "cut off", malformed_message, one(&[self.entry(0, b"a"), vec![0x81]]));
         self.case(
             &mut page,
@@ -297,19 +316,19 @@ pub(super) fn notes() -> SpecPage {
     page
 }
 
-pub(super) fn marks() -> SpecPage {
-    let mut page = SpecPage::new("marks.md");
+pub(super) fn metadata() -> SpecPage {
+    let mut page = SpecPage::new("metadata.md");
     let entry = |key: &[u8], value: &[u8]| {
         [&(key.len() as u16).to_le_bytes(), &(value.len() as u16).to_le_bytes()[..], key, value].concat()
     };
     let mut case = |rule, variant: &str, message, chunks: Vec<Vec<u8>>| {
         let count: u64 = chunks.iter().map(|chunk| u64::from(chunk[4])).sum();
         page.add_sealed(rule, variant, message, &whole_store(), |files| {
-            put_chunks(files, ".marks", chunks.into_iter().map(|chunk| (None, chunk)).collect());
+            put_chunks(files, ".metadata", chunks.into_iter().map(|chunk| (None, chunk)).collect());
             put_segment(files, 0, METADATA_OFFSET, &count.to_le_bytes());
         });
     };
-    let malformed_message = "the entries of a chunk of marks are not ascending";
+    let malformed_message = "the entries of a chunk of metadata are not ascending";
     let long = |first: &str| {
         let keys = (0..5).map(|i| entry(format!("{first}{i}").as_bytes(), &[7; 4000]));
         keys.collect::<Vec<_>>()
@@ -321,10 +340,20 @@ pub(super) fn marks() -> SpecPage {
         malformed_message,
         vec![chunk(1, &[entry(b"a", b"")]), chunk(0, &[])],
     );
-    case("long-mark", "a key of 4097 bytes", malformed_message, vec![chunk(1, &[entry(&[b'a'; 4097], b"")])]);
-    case("long-mark", "a value of 4097 bytes", malformed_message, vec![chunk(1, &[entry(b"a", &[1; 4097])])]);
+    case(
+        "long-value",
+        "a key of 4097 bytes",
+        malformed_message,
+        vec![chunk(1, &[entry(&[b'a'; 4097], b"")])],
+    );
+    case(
+        "long-value",
+        "a value of 4097 bytes",
+        malformed_message,
+        vec![chunk(1, &[entry(b"a", &[1; 4097])])],
+    );
     let beyond = [9, 0, 0, 0, b'a'].to_vec();
-    case("long-mark", "longer than its chunk", malformed_message, vec![chunk(1, &[beyond])]);
+    case("long-value", "longer than its chunk", malformed_message, vec![chunk(1, &[beyond])]);
     case("left-over", "a byte", malformed_message, vec![chunk(1, &[entry(b"a", b""), vec![0]])]);
     case("utf-8", "a byte of none", malformed_message, vec![chunk(1, &[entry(b"\xff", b"")])]);
     case("order", "descending", malformed_message, vec![chunk(2, &[entry(b"b", b""), entry(b"a", b"")])]);
@@ -333,9 +362,15 @@ pub(super) fn marks() -> SpecPage {
         let chunks = vec![chunk(1, &[entry(b"b", b"")]), chunk(1, &[entry(second, b"")])];
         case("next-chunk", &format!("b, then {}", second[0] as char), malformed_message, chunks);
     }
-    page.add_sealed("count", "one more", "the number of marks and the manifest", &whole_store(), |files| {
-        put_segment(files, 0, METADATA_OFFSET, &3_u64.to_le_bytes());
-    });
+    page.add_sealed(
+        "count",
+        "one more",
+        "the number of metadata values and the manifest",
+        &whole_store(),
+        |files| {
+            put_segment(files, 0, METADATA_OFFSET, &3_u64.to_le_bytes());
+        },
+    );
     page
 }
 
@@ -362,6 +397,10 @@ pub(super) fn tombstones() -> SpecPage {
             put_segment(files, 1, TOMBSTONES_OFFSET, &3_u64.to_le_bytes());
         },
     );
+    page.add_sealed("id", "7 in a store without ids", "id is 7", &without_ids(), |files| {
+        let bytes = file_mut(files, ".tombstones");
+        bytes[24 + 8] = 7;
+    });
     page.add_sealed("order", "descending", "tombstones are not ascending", &base, |files| {
         file_mut(files, ".tombstones")[24..56].rotate_left(16);
     });

@@ -4,8 +4,7 @@
 use simstore::Codec;
 
 use super::forging::{
-    ForgedTable, SpecPage, file_mut, one_table, put, put_bits, put_segment, seal_footer, whole_store,
-    with_table,
+    ForgedTable, SpecPage, file_mut, one_table, put, put_segment, seal_footer, whole_store, with_table,
 };
 use crate::support::seal::{StoreFiles, update_manifest};
 
@@ -13,24 +12,21 @@ use crate::support::seal::{StoreFiles, update_manifest};
 /// bit), followed by the 4 bits below the top bit.
 const FINGERPRINTS: [u64; 4] = [0x10, 0x20, 0x30, 0x48];
 // Byte offsets in the header of a table.
-const FINGERPRINTS_OFFSET: usize = 28;
-const PERMUTATION_OFFSET: usize = 36;
-const CODE_LENGTHS_OFFSET: usize = 36 + 64;
+const FINGERPRINTS_OFFSET: usize = 32;
+const PERMUTATION_OFFSET: usize = 48;
+const CODE_LENGTHS_OFFSET: usize = 48 + 64;
 // Byte offsets in a block.
 const COUNT_OFFSET: usize = 4;
-const WIDTH_OFFSET: usize = 6;
 const FIRST_OFFSET: usize = 8;
-/// Bit offset, in a block, of the fields that follow the first fingerprint.
-const FIELDS_BIT_OFFSET: usize = 128;
 
 /// Returns a copy of the store `base`, after `change` has changed the footer of its only table. The checksums of the
 /// footer and of the manifest are recomputed.
 fn with_footer(base: &StoreFiles, change: impl FnOnce(&mut [u8])) -> StoreFiles {
     let mut files = base.clone();
     let bytes = file_mut(&mut files, ".table");
-    let foot = bytes.len() - 40;
+    let foot = bytes.len() - 52;
     change(&mut bytes[foot..]);
-    seal_footer(bytes, 28);
+    seal_footer(bytes, 40);
     update_manifest(&mut files);
     files
 }
@@ -39,10 +35,7 @@ pub(super) fn page() -> SpecPage {
     let mut page = SpecPage::new("table.md");
     opening(&mut page);
     parts(&mut page);
-    super::blocks::reading(&mut page);
     checking(&mut page);
-    super::blocks::coding(&mut page);
-    super::blocks::suffixes(&mut page);
     page
 }
 
@@ -59,6 +52,8 @@ fn opening(page: &mut SpecPage) {
         ("span 257", 20, &[1, 1], "span is 257"),
         ("blocks offset 255", 24, &[255, 0, 0, 0], "blocks offset is 255"),
         ("blocks offset 4097", 24, &[1, 16, 0, 0], "blocks offset is 4097"),
+        ("key bits without prefix lines", 22, &[8], "key bits is 8"),
+        ("lines without prefix lines", 40, &[1], "lines is 1"),
     ] {
         page.add("field", variant, message, with_table(&gap, |table| put(&mut table.header, at, value)));
     }
@@ -68,12 +63,19 @@ fn opening(page: &mut SpecPage) {
         "span is 1",
         with_table(&elias_fano, |table| table.header[20] = 1),
     );
-    let version = |codec, version| {
-        with_table(&one_table(codec, None, &FINGERPRINTS), |table| table.header[8] = version)
-    };
-    page.add("codec-version", "5 for gap", "version is 5", version(Codec::Gap, 5));
-    page.add("codec-version", "3 for prefix-lines", "version is 3", version(Codec::PrefixLines, 3));
-    page.add("codec-version", "3 for all-differences", "version is 3", version(Codec::AllDifferences, 3));
+    let empty = one_table(Codec::PrefixLines, None, &[]);
+    page.add(
+        "field",
+        "a line without fingerprints",
+        "lines is 1",
+        with_table(&empty, |table| table.header[40] = 1),
+    );
+    page.add(
+        "field",
+        "dividing lines without prefix lines",
+        "dividing lines is 1",
+        with_footer(&gap, |foot| foot[16] = 1),
+    );
     page.add(
         "permutation",
         "bit 1 twice",
@@ -98,10 +100,25 @@ fn opening(page: &mut SpecPage) {
             }),
         );
     }
+    for codec in [Codec::Gap, Codec::FirstDifference, Codec::AllDifferences] {
+        let several = one_table(codec, None, &FINGERPRINTS);
+        let without = with_table(&several, |table| table.header[CODE_LENGTHS_OFFSET..].fill(0));
+        page.add("words", &format!("none, {codec}"), "expected a code", without);
+        for fingerprints in [&FINGERPRINTS[..0], &FINGERPRINTS[..1]] {
+            let few = one_table(codec, None, fingerprints);
+            let with = with_table(&few, |table| table.header[CODE_LENGTHS_OFFSET] = 1);
+            page.add(
+                "words",
+                &format!("for {} fingerprints, {codec}", fingerprints.len()),
+                "code lengths",
+                with,
+            );
+        }
+    }
     page.add(
-        "no-words",
-        "a word",
-        "code",
+        "words",
+        "in elias-fano",
+        "code lengths",
         with_table(&elias_fano, |table| table.header[CODE_LENGTHS_OFFSET] = 1),
     );
 }
@@ -121,7 +138,9 @@ fn parts(page: &mut SpecPage) {
     let fingerprints = |count: u64| {
         with_table(&base, |table| put(&mut table.header, FINGERPRINTS_OFFSET, &count.to_le_bytes()))
     };
-    page.add("blocks", "more than fingerprints", message, fingerprints(0));
+    let elias_fano = one_table(Codec::EliasFano, None, &FINGERPRINTS);
+    let none = with_table(&elias_fano, |table| put(&mut table.header, FINGERPRINTS_OFFSET, &[0; 8]));
+    page.add("blocks", "more than fingerprints", message, none);
     page.add("blocks", "too many fingerprints in each", message, fingerprints(65_536));
     page.add(
         "last-block",
@@ -133,8 +152,8 @@ fn parts(page: &mut SpecPage) {
             table.index.push(0x100);
         }),
     );
-    for (part, at) in [("header", 16), ("block index", 24)] {
-        let message = ["checksum of the header", "checksum of the block index"][usize::from(at == 24)];
+    for (part, at) in [("header", 24), ("block index", 32)] {
+        let message = ["checksum of the header", "checksum of the block index"][usize::from(at == 32)];
         page.add("checksum", part, message, with_footer(&base, |foot| foot[at] ^= 1));
     }
     page.add_named("checksum", "footer", "checksum of the footer", &base, |files| {
@@ -155,78 +174,11 @@ fn parts(page: &mut SpecPage) {
             }),
         );
     }
-    let mut wrong = base.clone();
-    let bytes = file_mut(&mut wrong, ".table");
-    bytes[256] ^= 1;
-    // The checksum of all block checksums stays valid.
-    let (foot, crc) = (bytes.len() - 40, crc32fast::hash(&bytes[256..260]));
-    put(bytes, foot + 20, &crc.to_le_bytes());
-    seal_footer(bytes, 28);
-    update_manifest(&mut wrong);
-    page.add("block-checksum", "of the only block", "checksum of the block", wrong);
 }
 
-/// Adds forged stores that break rules that only a full check of a store verifies. The rules of the coding of blocks are
-/// left out: `blocks.rs` tests them.
+/// Adds forged stores that break rules that only a full check of a store verifies.
 fn checking(page: &mut SpecPage) {
     let base = one_table(Codec::Gap, Some(1), &FINGERPRINTS);
-    let message = "the fingerprints of a block are not ascending";
-    // With spans of one fingerprint, each fingerprint is a restart point. A restart point is at most 0x38 above the first
-    // fingerprint, so it takes 6 bits. A position takes 11 bits.
-    page.add(
-        "order",
-        "restart points that descend",
-        message,
-        with_table(&base, |table| {
-            put_bits(&mut table.blocks[0], FIELDS_BIT_OFFSET, 6, 0x20);
-            put_bits(&mut table.blocks[0], FIELDS_BIT_OFFSET + 17, 6, 0x10);
-        }),
-    );
-    let gap = one_table(Codec::Gap, None, &FINGERPRINTS[..2]);
-    page.add(
-        "order",
-        "a block that starts before the end of the one before",
-        message,
-        with_table(&gap, |table| {
-            // Each block has two fingerprints. The padding is between code words and tails.
-            let mut second = table.blocks[0].clone();
-            put(&mut second, FIRST_OFFSET, &0x18_u64.to_le_bytes());
-            table.blocks[0].resize(256, 0);
-            table.blocks.push(second);
-            table.index.push(0x28);
-            put(&mut table.header, FINGERPRINTS_OFFSET, &4_u64.to_le_bytes());
-        }),
-    );
-    let last = page.cases.last_mut().unwrap();
-    put_segment(&mut last.files, 0, 8, &4_u64.to_le_bytes());
-    update_manifest(&mut last.files);
-
-    let top = [u64::MAX - 19, u64::MAX - 3];
-    let wrapped = 11_u64;
-    for (codec, span, variant) in [
-        (Codec::Gap, None, "a gap"),
-        (Codec::Gap, Some(1), "a restart point"),
-        (Codec::EliasFano, None, "elias-fano"),
-    ] {
-        let base = one_table(codec, span, &top);
-        page.add(
-            "large-sum",
-            variant,
-            message,
-            with_table(&base, |table| {
-                let end = table.blocks[0].len() * 8;
-                match (codec, span) {
-                    (Codec::Gap, None) => put_bits(&mut table.blocks[0], end - 4, 4, 15),
-                    (Codec::Gap, _) => put_bits(&mut table.blocks[0], FIELDS_BIT_OFFSET, 5, 31),
-                    _ => {
-                        let width = usize::from(table.blocks[0][WIDTH_OFFSET]);
-                        put_bits(&mut table.blocks[0], end - width, width, u64::MAX >> (64 - width));
-                    }
-                }
-                table.index[0] = wrapped;
-            }),
-        );
-    }
     page.add(
         "last",
         "the index says one more",
@@ -251,7 +203,7 @@ fn checking(page: &mut SpecPage) {
         "another",
         "checksum of the checksums of the blocks",
         with_footer(&base, |foot| {
-            foot[20] ^= 1;
+            foot[28] ^= 1;
         }),
     );
     let message = "the fingerprints of the first table and of this one";

@@ -36,7 +36,7 @@ fn seal_block(number: usize, part: &mut [u8], all: &mut crc32fast::Hasher) {
 }
 
 fn seal_table(bytes: &mut [u8]) {
-    let Some(foot) = bytes.len().checked_sub(40) else { return };
+    let Some(foot) = bytes.len().checked_sub(52) else { return };
     let blocks = u32_at(bytes, 24).min(foot);
     let block_size = u32_at(bytes, 16).max(4);
     let index = (blocks + u64_at(bytes, foot + 8)).min(foot);
@@ -44,37 +44,29 @@ fn seal_table(bytes: &mut [u8]) {
     for (number, block) in bytes[blocks..index].chunks_mut(block_size).enumerate() {
         seal_block(number, block, &mut all);
     }
-    let has_lines = u32_at(bytes, 8) == 6;
-    let (fields, index_end) = if has_lines {
-        let width = bytes.get(12).map_or(8, |bits| usize::from(bits / 8).max(1));
-        let fields = foot.saturating_sub(12);
-        (
-            fields,
-            index.saturating_add(u64_at(bytes, foot).saturating_mul(width)).clamp(index, fields.max(index)),
-        )
-    } else {
-        (foot, foot)
-    };
+    let width = bytes.get(12).map_or(8, |bits| usize::from(bits / 8).max(1));
+    let index_len = u64_at(bytes, foot).saturating_mul(width);
+    let index_end = index.saturating_add(index_len).clamp(index, foot);
     let crcs = [crc32fast::hash(&bytes[..blocks]), all.finalize(), crc32fast::hash(&bytes[index..index_end])];
     for (i, crc) in crcs.into_iter().enumerate() {
-        put_crc(bytes, foot + 16 + 4 * i, crc);
+        put_crc(bytes, foot + 24 + 4 * i, crc);
     }
-    if has_lines {
-        seal_lines(bytes, blocks, index_end, fields);
-    }
-    let crc = crc32fast::hash(&bytes[fields..foot + 28]);
-    put_crc(bytes, foot + 28, crc);
+    seal_lines(bytes, blocks, index_end, foot);
+    let crc = crc32fast::hash(&bytes[foot..foot + 40]);
+    put_crc(bytes, foot + 40, crc);
 }
 
-/// Recomputes the checksums of the pages of a table's prefix lines, and the checksum of these. `fields` is the offset of the
-/// fields about lines before the footer.
-fn seal_lines(bytes: &mut [u8], blocks: usize, index_end: usize, fields: usize) {
-    let bits = bytes.get(12).map_or(0, |&bits| usize::from(bits));
-    let lines = u64_at(bytes, 36 + bits).saturating_add(u64_at(bytes, fields));
-    let start = index_end.next_multiple_of(if blocks == 4096 { 4096 } else { 64 });
+/// Recomputes the checksums of the pages of a table's prefix lines, and the checksum of these. `foot` is the offset of the
+/// footer.
+fn seal_lines(bytes: &mut [u8], blocks: usize, index_end: usize, foot: usize) {
+    let lines = u64_at(bytes, 40).saturating_add(u64_at(bytes, foot + 16));
+    let start = match lines {
+        0 => index_end,
+        _ => index_end.next_multiple_of(if blocks == 4096 { 4096 } else { 64 }),
+    };
     let pages = lines.div_ceil(64);
     let Some(end) = lines.checked_mul(64).and_then(|len| start.checked_add(len)) else { return };
-    let Some(crcs_end) = end.checked_add(pages * 4).filter(|&crcs_end| crcs_end <= fields) else { return };
+    let Some(crcs_end) = end.checked_add(pages * 4).filter(|&crcs_end| crcs_end <= foot) else { return };
     for page in 0..pages {
         let first = start + page * 4096;
         let mut crc = crc32fast::Hasher::new();
@@ -83,7 +75,7 @@ fn seal_lines(bytes: &mut [u8], blocks: usize, index_end: usize, fields: usize) 
         put_crc(bytes, end + page * 4, crc.finalize());
     }
     let crc = crc32fast::hash(&bytes[end..crcs_end]);
-    put_crc(bytes, fields + 8, crc);
+    put_crc(bytes, foot + 36, crc);
 }
 
 fn seal_chunked(bytes: &mut [u8], header: usize, entry: usize) {
@@ -118,7 +110,7 @@ pub(crate) fn seal_file(name: &str, bytes: &mut [u8]) {
         _ if name.ends_with(".table") => seal_table(bytes),
         _ if name.ends_with(".ids") => seal_chunked(bytes, 32, 8),
         _ if name.ends_with(".names") || name.ends_with(".notes") => seal_chunked(bytes, 16, 16),
-        _ if name.ends_with(".marks") => seal_chunked(bytes, 16, 8),
+        _ if name.ends_with(".metadata") => seal_chunked(bytes, 16, 8),
         // A log has no checksum of the whole file.
         _ if name.ends_with(".log") => {}
         _ => seal_manifest(bytes),
@@ -143,15 +135,14 @@ pub(crate) fn update_manifest(files: &mut StoreFiles) {
             break;
         }
         let (number, tables, flags) =
-            (u64_at(&manifest, at), u32_at(&manifest, at + 48), u32_at(&manifest, at + 52));
-        // From version 4 on, an entry has the number of notes.
-        at += if u32_at(&manifest, 8) < 4 { 56 } else { 64 };
+            (u64_at(&manifest, at), u32_at(&manifest, at + 56), u32_at(&manifest, at + 60));
+        at += 64;
         let mut names: Vec<String> =
             (0..tables.min(64)).map(|table| format!("{number:06}-{table:02}.table")).collect();
         names.extend((flags & 1 > 0).then(|| format!("{number:06}.ids")));
         names.extend((flags & 2 > 0).then(|| format!("{number:06}.names")));
         names.extend((flags & 4 > 0).then(|| format!("{number:06}.tombstones")));
-        names.extend((flags & 8 > 0).then(|| format!("{number:06}.marks")));
+        names.extend((flags & 8 > 0).then(|| format!("{number:06}.metadata")));
         names.extend((flags & 16 > 0).then(|| format!("{number:06}.notes")));
         for name in names {
             if let Some(file) = files.get(&name) {

@@ -259,11 +259,6 @@ fn stored_documents_are_checked() {
     let error = pages.find(text).unwrap_err().to_string();
     assert!(error.contains("the note of document 9 holds bytes that are not a signature"), "{error}");
     let mut transaction = pages.store().transaction();
-    transaction.set_metadata("similar", b"similar 0.8 recall 0.95 sketches 4").unwrap();
-    transaction.commit(simstore::Durability::Os).unwrap();
-    let error = SimilarSettings::from_store(&pages.store().snapshot()).unwrap_err().to_string();
-    assert!(error.contains("earlier version") && error.contains("create the store again"), "{error}");
-    let mut transaction = pages.store().transaction();
     transaction.set_metadata("similar", b"similar 0.8 recall x").unwrap();
     transaction.commit(simstore::Durability::Os).unwrap();
     let error = SimilarSettings::from_store(&pages.store().snapshot()).unwrap_err().to_string();
@@ -294,8 +289,8 @@ fn reader(arguments: &[&OsStr]) -> Option<String> {
 }
 
 #[test]
-fn golden_sketches() {
-    let kept = golden("sketches");
+fn golden_signatures() {
+    let kept = golden("signatures");
     let mut made = String::new();
     for (first, count) in [
         (7, 5),
@@ -310,16 +305,16 @@ fn golden_sketches() {
         (9, 3000),
     ] {
         let features: Vec<u64> = (0..count).map(|at| u64::wrapping_add(first, at)).collect();
-        let Signature { bands: sketches, sum, .. } = Signature::new(&features).unwrap();
+        let Signature { bands, sum, .. } = Signature::new(&features).unwrap();
         let numbers: Vec<String> =
-            [sum].iter().chain(&sketches).map(|number| format!("{number:016x}")).collect();
+            [sum].iter().chain(&bands).map(|number| format!("{number:016x}")).collect();
         made += &format!("{first}\t{count}\t{}\n", numbers.join("\t"));
     }
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         fs::write(&kept, &made).unwrap();
     }
     assert_eq!(fs::read_to_string(&kept).unwrap(), made);
-    if let Some(read) = reader(&["--sketches".as_ref(), kept.as_os_str()]) {
+    if let Some(read) = reader(&["--signatures".as_ref(), kept.as_os_str()]) {
         assert_eq!(read, made);
     }
 }
@@ -365,7 +360,11 @@ fn golden_stores_of_similar_texts() {
         let kept = golden(name);
         let files = |store: &Path| -> BTreeMap<String, Vec<u8>> {
             let entries = fs::read_dir(store).unwrap().map(|entry| entry.unwrap().path());
-            let entries = entries.filter(|path| path.file_name().unwrap() != "LOCK");
+            let is_stored = |path: &PathBuf| {
+                path.file_name().unwrap() != "LOCK"
+                    && path.extension().is_none_or(|extension| extension != "json")
+            };
+            let entries = entries.filter(is_stored);
             entries
                 .map(|path| {
                     (path.file_name().unwrap().to_str().unwrap().to_owned(), fs::read(&path).unwrap())
@@ -373,8 +372,8 @@ fn golden_stores_of_similar_texts() {
                 .collect()
         };
         if std::env::var_os("UPDATE_GOLDEN").is_some() {
-            let _ = fs::remove_dir_all(&kept);
             fs::create_dir_all(&kept).unwrap();
+            files(&kept).keys().for_each(|name| fs::remove_file(kept.join(name)).unwrap());
             files(&path).into_iter().for_each(|(name, bytes)| fs::write(kept.join(name), bytes).unwrap());
         }
         assert!(files(&path) == files(&kept), "the store `{name}` is written differently now");

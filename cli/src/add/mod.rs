@@ -36,7 +36,7 @@ and at the end
   known                 documents already stored with the same id and fingerprint
   carried_on            documents that an earlier run has read
   changed               files whose documents have changed since they were read
-  empty, short, bad, other_names, passed_over   as in `simstore build`
+  empty, short, bad, other_names, skipped_files   as in `simstore build`
   seconds               elapsed time
 
 Examples:

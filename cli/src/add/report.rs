@@ -179,7 +179,7 @@ impl<'a> AddReport<'a> {
                 short: counts.short,
                 bad: counts.malformed,
                 other_names: counts.duplicate_paths,
-                passed_over: counts.skipped_files,
+                skipped_files: counts.skipped_files,
                 seconds: rounded(progress.elapsed_seconds()),
             })?;
         }

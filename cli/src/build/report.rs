@@ -34,7 +34,7 @@ pub(super) fn report<F: Fingerprint>(
             short: counts.short,
             bad: counts.malformed,
             other_names: counts.duplicate_paths,
-            passed_over: counts.skipped_files,
+            skipped_files: counts.skipped_files,
             bytes: stats.bytes,
             bits_per_fingerprint,
             seconds: rounded(progress.elapsed_seconds()),

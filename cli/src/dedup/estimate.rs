@@ -89,15 +89,15 @@ fn print_search(output: &mut Output, search: &SearchEstimate) -> Result<()> {
         min_similarity: similar,
         recall,
         recall_of_closer,
-        bands: sketches,
+        bands,
         joined,
         distance,
         total,
         ..
     } = search;
-    let width = 64 * sketches;
+    let width = 64 * bands;
     output.write_line(format_args!(
-        "search: candidates differ in at most {distance} bits of one of {joined} bands (of {sketches}), and in at most {total} of \
+        "search: candidates differ in at most {distance} bits of one of {joined} bands (of {bands}), and in at most {total} of \
          {width} bits; recall {:.1}% at similarity {similar}, {:.2}% at {}",
         recall * 100.0,
         recall_of_closer * 100.0,

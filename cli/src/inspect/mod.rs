@@ -24,15 +24,15 @@ With --json, a line is an object: the store, then one for each table. Of the sto
   bytes                       size of the manifest and of all segment files
   bits_per_fingerprint        bits of all these files for each fingerprint
   floor_bits_per_fingerprint  lower bound for n random fingerprints: log2 C(2^bits, n) / n
-  table_bytes, id_bytes, name_bytes, note_bytes, tombstone_bytes, mark_bytes  sizes that add up to
-                              bytes; logs are not included
+  table_bytes, id_bytes, name_bytes, note_bytes, tombstone_bytes, metadata_bytes  sizes that add
+                              up to bytes; logs are not included
   memory                      memory of an open store, in bytes, besides the mapped files
   distance, bits, codec, profile, keeps_ids  settings of the store
   similar, recall, with_texts  settings of a store of similar documents; else null
   plan, block_size, span      settings of new segments; null: the codec's default
   segments, tables            number of segments, number of tables
   tombstones                  pairs that were deleted from older segments
-  marks                       number of marks: values of writers, such as how much of an input was
+  metadata                    number of values that writers keep, such as how much of an input was
                               read
   memtable_entries            pairs in the logs, not in segments yet
   by_age                      an object for each segment, the oldest first: segment (from 0), number
@@ -202,9 +202,9 @@ fn print_store<F: Fingerprint>(output: &mut Output, store: &Snapshot<F>) -> Resu
     if description.metadata > 0 {
         output.write_line(format_args!(
             "  {:<8} {:>12}  {}",
-            "marks",
+            "metadata",
             format_bytes(description.metadata_bytes),
-            format_count_of(description.metadata, "mark")
+            format_count_of(description.metadata, "value")
         ))?;
     }
     output.write_line(size_line("total", description.bytes))?;

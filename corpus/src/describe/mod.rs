@@ -75,10 +75,8 @@ pub struct StoreDescription {
     /// Size of tombstones, in bytes.
     pub tombstone_bytes: u64,
     /// Number of metadata entries in segments, such as how far an input file has been read.
-    #[serde(rename = "marks")]
     pub metadata: u64,
     /// Size of metadata entries, in bytes.
-    #[serde(rename = "mark_bytes")]
     pub metadata_bytes: u64,
     /// Number of pairs that are only in logs and memtables, not in segments yet.
     pub memtable_entries: u64,
@@ -325,7 +323,7 @@ pub fn describe_table<F: Fingerprint>(
 /// Returns an error for each log that ends with a torn tail (bytes after the last valid record), if damage may be the cause.
 /// Queries do not find the writes in such a tail. A torn tail that a later opening of the store has recovered is not included.
 pub fn torn_log_tails<F: Fingerprint>(store: &Snapshot<F>) -> impl Iterator<Item = Error> {
-    store.logs().iter().filter(|log| log.torn_bytes > 0 && !log.is_sealed).map(|log| Error::TornEnd {
+    store.logs().iter().filter(|log| log.torn_bytes > 0 && !log.is_sealed).map(|log| Error::TornTail {
         path: store.path().join(log.file_name()),
         offset: log.bytes - log.torn_bytes,
         bytes: log.torn_bytes,

@@ -16,7 +16,7 @@ use simstore_corpus::spill::{FixedSize, Rows};
 use simstore_corpus::{Diagnostic, Observer};
 use simstore_io::output::UnfinishedOutputs;
 
-const VERSION: u32 = 3;
+const VERSION: u32 = 1;
 /// Greatest encoded size of a row of any table, in bytes.
 const MAX_ROW_BYTES: usize = 96;
 
@@ -34,10 +34,9 @@ pub(crate) struct StageCheckpoints<'a> {
 pub(crate) struct StageHeader {
     /// Format version of the stage file.
     stage: u32,
-    /// Name of the stage on disk: `near`, `candidates` or `leaders` (representatives).
+    /// Name of the stage on disk: `near`, `candidates` or `representatives`.
     name: String,
     /// Text with the criterion and all options that affect the result of the stage.
-    #[serde(rename = "question")]
     parameters: String,
     /// Hash of the input of the stage, in hexadecimal.
     #[serde(rename = "check")]

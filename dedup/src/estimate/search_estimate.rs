@@ -59,7 +59,6 @@ pub struct SearchEstimate {
     /// Probability of finding a pair whose similarity is halfway between the minimum and 1.
     pub recall_of_closer: f64,
     /// Number of bands in a signature.
-    #[serde(rename = "sketches")]
     pub bands: usize,
     /// Number of bands that the search compares. They are the first bands of each signature.
     pub joined: usize,

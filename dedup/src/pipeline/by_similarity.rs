@@ -222,7 +222,7 @@ impl SimilarityStages<'_> {
         let stars = format!("{joins} {cluster_by:?} dropped {keeps_none} pairs {pairs} ties kept{histogram}");
         let check = hash.digest();
         let stage_keys =
-            [StageHeader::new("candidates", joins, check), StageHeader::new("leaders", stars, check)];
+            [StageHeader::new("candidates", joins, check), StageHeader::new("representatives", stars, check)];
         Ok(Some((checkpoints, stage_keys)))
     }
 

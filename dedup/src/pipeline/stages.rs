@@ -74,7 +74,7 @@ impl Pipeline<'_> {
                 self.compare_by_similarity(min_similarity, signatures)
             }
             (Criterion::Similarity(_), None) => {
-                Err(Error::Bug("similarity is asked of documents without sketches".to_owned()))
+                Err(Error::Bug("similarity is asked of documents without signatures".to_owned()))
             }
         }
     }

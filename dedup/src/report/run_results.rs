@@ -233,7 +233,7 @@ impl RunResults {
             .map(|inputs| (DocumentRereader::new(&self.corpus, inputs, &self.workspace), inputs.options()));
         let signatures = addition.signatures.as_ref();
         let signatures =
-            signatures.ok_or_else(|| Error::Bug("documents without sketches are added".to_owned()))?;
+            signatures.ok_or_else(|| Error::Bug("documents without signatures are added".to_owned()))?;
         SimilarStoreWriter::new(signatures, texts, stored, &self.workspace)
     }
 }

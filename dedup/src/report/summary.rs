@@ -57,7 +57,6 @@ pub struct Summary {
     pub verified: Option<u64>,
     /// Number of pairs counted in [`verified`](Self::verified) with a similarity below the threshold.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "unlike")]
     pub rejected: Option<u64>,
     /// Result of a check whether duplicates are similar only because of boilerplate (text that nearly all
     /// documents contain). `None` if documents are compared by distance, and for fewer than 20 documents or 5
@@ -82,7 +81,6 @@ pub struct Summary {
     #[serde(rename = "other_names")]
     pub duplicate_paths: u64,
     /// Number of files, links, pipes and devices that were skipped for reasons other than a duplicate path.
-    #[serde(rename = "passed_over")]
     pub skipped_files: u64,
     /// Size of all texts in bytes.
     pub text_bytes: u64,

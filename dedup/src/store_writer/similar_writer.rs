@@ -43,8 +43,8 @@ impl<'a> SimilarStoreWriter<'a> {
     ) -> Result<()> {
         let number = document.number as u32;
         let row = self.signatures.seek(number, |row| row.document)?;
-        let row =
-            row.ok_or_else(|| Error::Bug("a document without sketches is added to similar ones".to_owned()))?;
+        let row = row
+            .ok_or_else(|| Error::Bug("a document without signature is added to similar ones".to_owned()))?;
         let text = match &mut self.texts {
             Some((reread, options)) => reread.record(document.number)?.into_document(options)?.text,
             None => String::new(),

@@ -45,7 +45,7 @@ class ReferenceStores:
         common = simstore.Profile(profile) if isinstance(profile, str) else profile
         for path in self.paths:
             snapshot = simstore.Snapshot(path)
-            if snapshot.mark("similar") is not None:
+            if snapshot.metadata("similar") is not None:
                 raise ValueError(f"{path}: is a store of similar documents: give option `similar` instead of `distance`")
             # A store has no profile if its fingerprints were not computed by simstore.
             if common is None:

@@ -25,7 +25,6 @@ use super::symbols::{Coding, SymbolHistogram};
 use crate::bits;
 use crate::error::Damage;
 use crate::fingerprint::Fingerprint;
-use crate::format;
 use crate::huffman::HuffmanCode;
 
 /// The codec `all-differences`, with the Huffman code of one table.
@@ -40,7 +39,6 @@ impl CodecKind for AllDifferences {
     const SPEC: CodecSpec = CodecSpec {
         number: 3,
         name: "all-differences",
-        format_version: format::VERSION_WITH_ALL_DIFFERENCES,
         has_code: true,
         has_lines: false,
         alphabet_size,

@@ -19,7 +19,7 @@ fn encoded(contents: &[&[u8]], keyed: bool) -> Vec<u8> {
 }
 
 fn open(bytes: &[u8], keyed: bool) -> Result<ChunkedFile> {
-    ChunkedFile::open(Path::new("c"), bytes.to_vec().into(), (MAGIC, format::VERSION), 16, keyed)
+    ChunkedFile::open(Path::new("c"), bytes.to_vec().into(), MAGIC, 16, keyed)
 }
 
 fn damage_of(error: Error) -> (u64, Damage) {
@@ -129,7 +129,6 @@ fn hostile_directories_with_right_checksums() {
 
 const KIND: EntryFormat = EntryFormat {
     magic: MAGIC,
-    version: format::VERSION,
     keyed: true,
     close_bytes: 20,
     max_bytes: (30, "at most 30 bytes"),

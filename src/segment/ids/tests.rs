@@ -27,7 +27,8 @@ fn encoded(blocks: &BlockIds) -> Vec<u8> {
 
 fn open(bytes: &[u8], blocks: &BlockIds) -> Result<IdFile> {
     let fingerprints: usize = blocks.iter().map(Vec::len).sum();
-    IdFile::open(Path::new("i"), bytes.to_vec().into(), fingerprints as u64, blocks.len())
+    let ids: usize = blocks.iter().flatten().map(Vec::len).sum();
+    IdFile::open(Path::new("i"), bytes.to_vec().into(), [fingerprints as u64, ids as u64], blocks.len())
 }
 
 fn example() -> BlockIds {
@@ -69,15 +70,13 @@ fn ids_come_back() {
 fn ids_of_another_table_are_refused() {
     let blocks = example();
     let bytes = encoded(&blocks);
-    let opened = |fingerprints, blocks| {
-        let error = IdFile::open(Path::new("i"), bytes.clone().into(), fingerprints, blocks).unwrap_err();
+    let opened = |expected, blocks| {
+        let error = IdFile::open(Path::new("i"), bytes.clone().into(), expected, blocks).unwrap_err();
         error.to_string()
     };
-    assert!(opened(307, 5).contains("the numbers of fingerprints of the ids and of the first table"));
-    assert!(opened(308, 4).contains("the chunks of ids and the blocks of the first table"));
-    let writer = IdFileWriter::new(Vec::new(), Path::new("i"), 2, 1).unwrap();
-    let error = IdFile::open(Path::new("i"), writer.finish().unwrap().into(), 2, 0).unwrap_err();
-    assert!(error.to_string().contains("the numbers of ids and of fingerprints"), "{error}");
+    assert!(opened([307, 311], 5).contains("the numbers of fingerprints of the ids and of the first table"));
+    assert!(opened([308, 311], 4).contains("the chunks of ids and the blocks of the first table"));
+    assert!(opened([308, 312], 5).contains("the number of ids and the manifest"));
 }
 
 #[test]
@@ -101,7 +100,7 @@ fn file_of(count: u32, width: u8, grouped: u8, reserved: u8, body: &[u8]) -> IdF
     let sound = IdFileWriter::new(Vec::new(), Path::new("i"), 1, 1).unwrap().finish().unwrap();
     let mut writer = ChunkedFileWriter::new(Vec::new(), Path::new("i"), &sound[..header::LEN]).unwrap();
     writer.write(&mut chunk, None).unwrap();
-    IdFile::open(Path::new("i"), writer.finish().unwrap().into(), 1, 1).unwrap()
+    IdFile::open(Path::new("i"), writer.finish().unwrap().into(), [1, 1], 1).unwrap()
 }
 
 #[test]

@@ -81,13 +81,13 @@ fn files_tell_what_a_lost_manifest_said() {
 fn each_missing_file_is_reported_with_its_consequence() {
     let cases = [
         ("000003.names", "the names of its documents are lost", true),
-        ("000006.notes", "the notes of its documents are lost", true),
-        ("000006.tombstones", "pairs that it deleted from older segments are back", true),
-        ("000006.marks", "marks are lost, such as how far inputs have been read", true),
+        ("000005.notes", "the notes of its documents are lost", true),
+        ("000005.tombstones", "pairs that it deleted from older segments are back", true),
+        ("000005.metadata", "metadata is lost, such as how far inputs have been read", true),
         // The losses of these files are counted as fingerprints instead.
         ("000003-00.table", "cannot open", false),
         ("000003.ids", "cannot open", false),
-        ("000005.log", "cannot open", true),
+        ("000004.log", "cannot open", true),
     ];
     for (name, what, lost) in cases {
         let store = store();

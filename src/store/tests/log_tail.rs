@@ -14,7 +14,7 @@ struct SnapshotContents {
     near: Vec<Vec<Match<u64>>>,
     names: Vec<Option<String>>,
     notes: Vec<Option<Vec<u8>>>,
-    marks: Vec<Option<Vec<u8>>>,
+    metadata: Vec<Option<Vec<u8>>>,
     highest_id: Option<u64>,
 }
 
@@ -27,7 +27,7 @@ impl SnapshotContents {
             near: queries.iter().map(|&query| snapshot.query(query, 3).unwrap()).collect(),
             names: (0..20).map(|id| snapshot.name(id).unwrap()).collect(),
             notes: (0..20).map(|id| snapshot.note(id).unwrap()).collect(),
-            marks: (0..3).map(|key| snapshot.metadata(&key.to_string()).unwrap()).collect(),
+            metadata: (0..3).map(|key| snapshot.metadata(&key.to_string()).unwrap()).collect(),
             highest_id: snapshot.highest_id(),
         }
     }

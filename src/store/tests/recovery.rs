@@ -126,7 +126,7 @@ fn a_torn_tail_is_left_out() {
     let store = store.reopen().unwrap();
     assert_eq!(store.pairs(), [(1, 0), (10, 1), (11, 1)]);
     assert_eq!(store.snapshot().metadata("key").unwrap().as_deref(), Some(&b"value"[..]));
-    let Some(Error::TornEnd { path, bytes, .. }) = &store.torn_tail else { panic!("{:?}", store.torn_tail) };
+    let Some(Error::TornTail { path, bytes, .. }) = &store.torn_tail else { panic!("{:?}", store.torn_tail) };
     assert!(path.ends_with("000003.log") && *bytes > 0);
     // The log that this open started seals the torn log, so the next open reports nothing.
     assert!(store.reopen().unwrap().torn_tail.is_none());
@@ -137,7 +137,7 @@ fn only_an_unsealed_log_can_have_a_torn_tail() {
     let log = LogInfo { number: 7, bytes: 100, torn_bytes: 0, is_sealed: false, records: 1, operations: 1 };
     assert!(log.torn_tail(Path::new("s")).is_none());
     assert!(LogInfo { torn_bytes: 30, is_sealed: true, ..log }.torn_tail(Path::new("s")).is_none());
-    let Some(Error::TornEnd { path, offset, bytes }) =
+    let Some(Error::TornTail { path, offset, bytes }) =
         LogInfo { torn_bytes: 30, ..log }.torn_tail(Path::new("s"))
     else {
         panic!()

@@ -107,18 +107,9 @@ fn a_transaction_is_seen_whole_or_not_at_all() {
     );
 }
 
-/// Asserts that the first note (bytes stored with a document) starts a log of a newer format version, that later logs keep
-/// this version, and that the manifest has the older version again when no notes are left.
+/// Asserts that notes are in logs, in segments and in merged segments, and that deletes remove them.
 #[test]
-fn notes_come_in_logs_of_their_version() {
-    let versions = |store: &ManualStore| -> Vec<(String, u8)> {
-        let version = |name: String| {
-            let version = std::fs::read(store.file(&name)).unwrap()[8];
-            (name, version)
-        };
-        store.files(".log").into_iter().map(version).collect()
-    };
-    let log = |number: u64, version| (format!("{number:06}.log"), version);
+fn notes_go_from_logs_to_segments() {
     let store = ManualStore::new(small());
     store.commit(|batch| batch.insert(1, 1));
     store.commit(|batch| {
@@ -127,20 +118,15 @@ fn notes_come_in_logs_of_their_version() {
         assert!(batch.set_note(3, &vec![0; (1 << 24) + 1]).is_err());
     });
     store.commit(|batch| batch.set_note(1, b"one").unwrap());
-    assert_eq!(versions(&store), [log(1, 3), log(2, 4)]);
     let store = store.reopen().unwrap();
-    assert_eq!(versions(&store), [log(1, 3), log(2, 4), log(3, 4)]);
     assert_eq!(
         store.snapshot().notes_of(&[1, 2, 3]).unwrap(),
         [Some(b"one".to_vec()), Some(b"two".to_vec()), None]
     );
     // After the flush, the segment has the two notes.
     store.flush().unwrap();
-    assert_eq!((versions(&store), store.snapshot().stats().notes), (vec![log(4, 4)], 2));
-    assert_eq!(std::fs::read(store.file(MANIFEST)).unwrap()[8], 4);
+    assert_eq!(store.snapshot().stats().notes, 2);
     let store = store.reopen().unwrap();
-    assert_eq!(versions(&store), [log(4, 4)]);
-    // After the last note is deleted and merged away, the manifest has the older version again.
     store.commit_and_flush(|batch| (1..3).for_each(|i| batch.delete(i, i)));
     let segments = store.manifest().segments.len();
     super::super::merge::merge(
@@ -150,7 +136,23 @@ fn notes_come_in_logs_of_their_version() {
         super::super::merge::MergeMode::Foreground(None),
     )
     .unwrap();
-    assert_eq!(std::fs::read(store.file(MANIFEST)).unwrap()[8], 3);
+    assert_eq!(store.snapshot().stats().notes, 0);
+    assert_eq!(store.snapshot().notes_of(&[1, 2]).unwrap(), [None, None]);
+}
+
+#[test]
+fn names_and_notes_need_ids() {
+    let store = ManualStore::new(StoreOptions { ids: Some(false), ..small() });
+    store.commit(|batch| {
+        for result in [batch.insert_named(1, 0, "a"), batch.set_note(0, b"a")] {
+            let error = result.unwrap_err();
+            assert!(matches!(error, Error::BadArgument(_)), "{error}");
+            assert!(error.to_string().contains("in a store without ids"), "{error}");
+        }
+        batch.insert(2, 0);
+    });
+    store.flush().unwrap();
+    assert_eq!(store.reopen().unwrap().snapshot().stats().names, 0);
 }
 
 #[test]

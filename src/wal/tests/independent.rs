@@ -41,9 +41,9 @@ fn lines<F: Fingerprint>(batches: &NumberedBatches) -> String {
             OwnedOperation::Delete(fingerprint, id) => {
                 format!("{sequence}\tdelete\t{}\t{id}\n", hex(fingerprint))
             }
-            OwnedOperation::Mark(key, value) => {
+            OwnedOperation::Metadata(key, value) => {
                 let value: String = value.iter().map(|byte| format!("{byte:02x}")).collect();
-                format!("{sequence}\tmark\t{key}\t{value}\n")
+                format!("{sequence}\tmetadata\t{key}\t{value}\n")
             }
             OwnedOperation::Note(id, note) => {
                 let note: String = note.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -113,8 +113,10 @@ fn golden_logs() {
     let after = [vec![OwnedOperation::Delete(0x13, 2)]];
     let bytes = log_after::<u64>(Some(previous), 2, 8, &after, &[], true);
     check_golden::<u64>("log-64", 2, &bytes, &numbered(8, &after), 0);
-    let wide =
-        vec![insert(u128::MAX, 0, Some("naïve café №1 🗎")), OwnedOperation::Mark(String::new(), Vec::new())];
+    let wide = vec![
+        insert(u128::MAX, 0, Some("naïve café №1 🗎")),
+        OwnedOperation::Metadata(String::new(), Vec::new()),
+    ];
     let (bytes, found) = torn_log::<u128>(1_000_000, 1 << 63, &[vec![wide], vec![torn]].concat());
     check_golden::<u128>("log-128", 1_000_000, &bytes, &found, 45);
 }

@@ -40,7 +40,7 @@ fn a_bit_that_flips_in_a_synced_note_is_damage() {
         let error = read::<u64>(&bytes, 1).unwrap_err();
         assert!(matches!(error, Error::Corrupt { offset, .. } if offset == offsets[1] as u64), "{error}");
         let mut rescued = Vec::new();
-        let damaged_log = crate::wal::salvage_log::<u64>(Path::new("l"), &bytes, 1, |operation| {
+        let damaged_log = crate::wal::salvage_log::<u64>(Path::new("l"), &bytes, 1, true, |operation| {
             rescued.push(OwnedOperation::from_operation(operation));
         });
         assert!(rescued == [&all[0].1[..], &all[2].1].concat());

@@ -13,7 +13,7 @@ use super::reader::LogPosition;
 use super::*;
 use crate::error::{Damage, Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::format::{self, log_header};
+use crate::format::log_header;
 use crate::fs::{Disk, Fs};
 
 /// An [`Operation`] that owns its data, with 128 bits for fingerprints of both widths.
@@ -21,7 +21,7 @@ use crate::fs::{Disk, Fs};
 enum OwnedOperation {
     Insert(u128, u64, Option<String>),
     Delete(u128, u64),
-    Mark(String, Vec<u8>),
+    Metadata(String, Vec<u8>),
     Note(u64, Vec<u8>),
 }
 
@@ -32,7 +32,7 @@ impl OwnedOperation {
                 OwnedOperation::Insert(fingerprint.to_u128(), id, name.map(str::to_string))
             }
             Operation::Delete { fingerprint, id } => OwnedOperation::Delete(fingerprint.to_u128(), id),
-            Operation::Metadata { key, value } => OwnedOperation::Mark(key.to_string(), value.to_vec()),
+            Operation::Metadata { key, value } => OwnedOperation::Metadata(key.to_string(), value.to_vec()),
             Operation::Note { id, note } => OwnedOperation::Note(id, note.to_vec()),
         }
     }
@@ -45,7 +45,7 @@ impl OwnedOperation {
             OwnedOperation::Delete(fingerprint, id) => {
                 Operation::Delete { fingerprint: F::from_u128(*fingerprint), id: *id }
             }
-            OwnedOperation::Mark(key, value) => Operation::Metadata { key, value },
+            OwnedOperation::Metadata(key, value) => Operation::Metadata { key, value },
             OwnedOperation::Note(id, note) => Operation::Note { id: *id, note },
         })
     }
@@ -80,8 +80,7 @@ fn log_after<F: Fingerprint>(
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log");
     let fs: Arc<dyn Fs> = Arc::new(Disk::default());
-    let version = batches.iter().map(|batch| payload::<F>(batch).version()).max().unwrap_or(format::VERSION);
-    let header = LogHeader { version, first_sequence: first, previous };
+    let header = LogHeader { first_sequence: first, previous };
     let mut writer = LogWriter::<F>::create(&fs, &path, number, header).unwrap();
     for (i, batch) in batches.iter().enumerate() {
         assert_eq!(writer.append(&payload(batch)).unwrap(), first + i as u64);
@@ -104,7 +103,7 @@ type NumberedBatches = Vec<(u64, Vec<OwnedOperation>)>;
 
 fn read<F: Fingerprint>(bytes: &[u8], number: u64) -> Result<Option<(LogPosition, NumberedBatches)>> {
     let mut batches = NumberedBatches::new();
-    let end = read_log::<F>(Path::new("l"), bytes, number, |sequence, operation| {
+    let end = read_log::<F>(Path::new("l"), bytes, number, true, |sequence, operation| {
         if batches.last().is_none_or(|last| last.0 != sequence) {
             batches.push((sequence, Vec::new()));
         }
@@ -122,7 +121,7 @@ fn insert(fingerprint: u128, id: u64, name: Option<&str>) -> OwnedOperation {
 fn example() -> Vec<Vec<OwnedOperation>> {
     vec![
         vec![insert(0x10, 1, None), insert(0x13, 2, Some("文"))],
-        vec![OwnedOperation::Delete(0x10, 1), OwnedOperation::Mark("feed".to_string(), vec![0x2c, 1])],
+        vec![OwnedOperation::Delete(0x10, 1), OwnedOperation::Metadata("feed".to_string(), vec![0x2c, 1])],
         vec![insert(u128::from(u64::MAX), u64::MAX, Some("")), OwnedOperation::Delete(0, 0)],
     ]
 }
@@ -154,7 +153,7 @@ fn operation() -> impl Strategy<Value = OwnedOperation> {
             .prop_map(|(fingerprint, id, name)| OwnedOperation::Insert(fingerprint, id, name)),
         (any::<u128>(), any::<u64>()).prop_map(|(fingerprint, id)| OwnedOperation::Delete(fingerprint, id)),
         (".{0,20}", proptest::collection::vec(any::<u8>(), 0..9))
-            .prop_map(|(key, value)| OwnedOperation::Mark(key, value)),
+            .prop_map(|(key, value)| OwnedOperation::Metadata(key, value)),
         (any::<u64>(), proptest::collection::vec(any::<u8>(), 0..9))
             .prop_map(|(id, note)| OwnedOperation::Note(id, note)),
     ]
@@ -188,12 +187,11 @@ proptest! {
         let wide = log_after::<u128>(previous, number, first, &batches, &synced, closed);
         let (end, found) = read::<u128>(&wide, number).unwrap().unwrap();
         prop_assert_eq!(&found, &numbered(first, &batches));
-        let has_notes = batches.iter().flatten().any(|operation| matches!(operation, OwnedOperation::Note(..)));
-        let header = LogHeader { version: if has_notes { 4 } else { 3 }, first_sequence: first, previous };
+        let header = LogHeader { first_sequence: first, previous };
         let (records, sound_bytes) = (batches.len() as u64, wide.len() as u64);
         let closed = closed && records > 0;
         let next_sequence = first + records + u64::from(closed);
-        prop_assert_eq!(end, LogPosition { header, next_sequence, closed, sound_bytes, torn_bytes: 0, last: end.last });
+        prop_assert_eq!(end, LogPosition { header, keeps_ids: true, next_sequence, closed, sound_bytes, torn_bytes: 0, last: end.last });
         prop_assert_eq!(end.records(), records);
         let batches = narrow(&batches);
         let bytes = log::<u64>(number, first, &batches, &synced);
@@ -240,47 +238,57 @@ fn batches_are_refused_when_they_do_not_fit() {
     let mut full = Payload::<u64>::default();
     let long = "x".repeat((1 << 16) + 1);
     assert!(insert(1, 1, Some(&long)).push(&mut full).is_err());
-    assert!(OwnedOperation::Mark("x".repeat(4097), vec![1]).push(&mut full).is_err());
-    assert!(OwnedOperation::Mark("x".to_string(), vec![1; 4097]).push(&mut full).is_err());
+    assert!(OwnedOperation::Metadata("x".repeat(4097), vec![1]).push(&mut full).is_err());
+    assert!(OwnedOperation::Metadata("x".to_string(), vec![1; 4097]).push(&mut full).is_err());
     assert!(OwnedOperation::Note(1, vec![1; (1 << 24) + 1]).push(&mut full).is_err());
     assert!(full.is_empty());
     insert(1, 1, Some(&long[1..])).push(&mut full).unwrap();
-    OwnedOperation::Mark("x".repeat(4096), vec![1; 4096]).push(&mut full).unwrap();
+    OwnedOperation::Metadata("x".repeat(4096), vec![1; 4096]).push(&mut full).unwrap();
     assert_eq!(full.len(), (17 + 4 + (1 << 16)) + (1 + 4 + 4096 + 4 + 4096));
     let folder = tempfile::tempdir().unwrap();
     let fs: Arc<dyn Fs> = Arc::new(Disk::default());
-    let header = LogHeader { version: 3, first_sequence: 1, previous: None };
+    let header = LogHeader { first_sequence: 1, previous: None };
     let mut writer = LogWriter::create(&fs, &folder.path().join("l"), 1, header).unwrap();
     writer.append(&full).unwrap();
-    // An operation that the log's version does not support, and an empty payload.
-    OwnedOperation::Note(1, vec![1; 1 << 24]).push(&mut full).unwrap();
-    assert!(matches!(writer.append(&full), Err(Error::Bug(_))));
     full = Payload::default();
     assert!(matches!(writer.append(&full), Err(Error::Bug(_))));
     assert!(matches!(writer.syncer().sync_to(writer.len() + 1, Duration::ZERO), Err(Error::Bug(_))));
     assert_eq!(writer.next_sequence(), 2);
 }
 
-/// Asserts that a log with a note has format version 4, and that a note in a log of version 3 is reported as
-/// damage.
+/// Asserts that a log of another format version is refused.
 #[test]
-fn notes_make_another_version() {
-    let batches = [vec![OwnedOperation::Note(7, vec![0, 255, 10])]];
-    let mut bytes = log::<u64>(1, 1, &batches, &[]);
-    assert_eq!(bytes[log_header::VERSION], 4);
-    assert_eq!(read::<u64>(&bytes, 1).unwrap().unwrap().1, numbered(1, &batches));
-    for (version, is_known) in [(3, true), (5, false)] {
+fn other_versions_are_refused() {
+    for version in [0, 2, 3, 255] {
+        let mut bytes = log::<u64>(1, 1, &example(), &[]);
+        assert_eq!(bytes[log_header::VERSION], 1);
         bytes[log_header::VERSION] = version;
         let crc = crc32fast::hash(&bytes[..log_header::CRC]);
         bytes[log_header::CRC..][..4].copy_from_slice(&crc.to_le_bytes());
-        match read::<u64>(&bytes, 1).unwrap_err() {
-            Error::Corrupt { offset, damage: Damage::Field { name: "kind", found: 5, .. }, .. } => {
-                assert!(is_known && offset == log_header::LEN as u64 + 32);
-            }
-            Error::UnsupportedVersion { found: 5, supported: 4, .. } => assert!(!is_known),
-            other => panic!("{version}: {other}"),
-        }
+        let error = read::<u64>(&bytes, 1).unwrap_err();
+        let is_expected = matches!(error, Error::UnsupportedVersion { supported: 1, .. });
+        assert!(is_expected, "{version}: {error}");
     }
+}
+
+/// Asserts that a log of a store without ids has neither ids, nor names, nor notes.
+#[test]
+fn ids_in_a_log_of_a_store_without_ids_are_damage() {
+    let read = |operation| {
+        let bytes = log::<u64>(1, 1, &[vec![insert(5, 0, None)], vec![operation]], &[]);
+        let start = record_offsets(&bytes)[1] as u64 + 32;
+        let read = read_log::<u64>(Path::new("l"), &bytes, 1, false, |_, _| Ok(()));
+        read.map_err(|error| match error {
+            Error::Corrupt { offset, damage: Damage::Field { name, .. }, .. } => (name, offset - start),
+            error => panic!("{error}"),
+        })
+    };
+    assert!(read(OwnedOperation::Delete(5, 0)).is_ok());
+    assert!(read(OwnedOperation::Metadata("key".to_string(), vec![1])).is_ok());
+    assert_eq!(read(insert(5, 1, None)), Err(("id", 9)));
+    assert_eq!(read(OwnedOperation::Delete(5, 1)), Err(("id", 9)));
+    assert_eq!(read(insert(5, 0, Some("a"))), Err(("kind", 0)));
+    assert_eq!(read(OwnedOperation::Note(0, vec![1])), Err(("kind", 0)));
 }
 
 #[test]

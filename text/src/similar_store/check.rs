@@ -59,11 +59,14 @@ impl<F: Fingerprint> StoreCheck<'_, F> {
             let ids: Vec<u64> = batch.iter().map(|same| same[0].0).collect();
             let notes = self.store.notes_of(&ids)?;
             let read = batch.par_iter().zip(notes).map(|(same, note)| {
-                let (note, fingerprints) = (note.unwrap_or_default(), same.iter().map(|&(_, one)| one).sum());
-                if note.is_empty() && fingerprints == 0 {
-                    return Ok(None);
-                }
-                Ok(Some(CheckedDocument { id: same[0].0, fingerprints, signature: self.read(&note)? }))
+                let fingerprints = same.iter().map(|&(_, one)| one).sum();
+                let signature = match note {
+                    Some(note) => self.read(&note)?,
+                    // The note was deleted, see `Snapshot::ids_with_notes`.
+                    None if fingerprints == 0 => return Ok(None),
+                    None => Err(NoteDamage::Signature("no note")),
+                };
+                Ok(Some(CheckedDocument { id: same[0].0, fingerprints, signature }))
             });
             read.collect::<Result<Vec<_>>>()?.into_iter().flatten().try_for_each(&mut visit)?;
         }
@@ -73,9 +76,6 @@ impl<F: Fingerprint> StoreCheck<'_, F> {
     /// Checks a document's note. Returns the signature in the note, or the damage. The outer error is for a store that cannot be
     /// read.
     fn read(&self, note: &[u8]) -> Result<std::result::Result<Signature, NoteDamage>> {
-        if note.is_empty() {
-            return Ok(Err(NoteDamage::Signature("no note")));
-        }
         let Some((signature, compressed)) = Signature::from_bytes(note) else {
             return Ok(Err(NoteDamage::Signature("a note without a signature")));
         };

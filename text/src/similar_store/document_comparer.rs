@@ -135,8 +135,7 @@ impl DocumentComparer {
         if !self.settings.has_texts() {
             return Ok(None);
         }
-        // Earlier versions left an empty note for a deleted document.
-        let Some(note) = store.note(id)?.filter(|note| !note.is_empty()) else { return Ok(None) };
+        let Some(note) = store.note(id)? else { return Ok(None) };
         let (_, compressed_text) = split_note(store, id, &note)?;
         self.decompress(store, id, compressed_text).map(Some)
     }
@@ -157,8 +156,7 @@ impl DocumentComparer {
     pub fn documents<F: Fingerprint>(&self, store: &Snapshot<F>, ids: &[u64]) -> Result<Vec<StoredDocument>> {
         let mut documents = Vec::with_capacity(ids.len());
         for (&id, note) in ids.iter().zip(store.notes_of(ids)?) {
-            // A document that was deleted in the meantime has an empty note.
-            let Some(mut note) = note.filter(|note| !note.is_empty()) else { continue };
+            let Some(mut note) = note else { continue };
             let (signature, compressed_text) = split_note(store, id, &note)?;
             let start = note.len() - compressed_text.len();
             documents.push(StoredDocument { id, signature, compressed_text: note.split_off(start) });
@@ -286,7 +284,7 @@ impl SimilarSettings {
     /// # Errors
     /// Errors of reading the store; [`Error::Refused`] if the signature is damaged.
     pub fn signature<F: Fingerprint>(&self, store: &Snapshot<F>, id: u64) -> Result<Option<Signature>> {
-        let Some(note) = store.note(id)?.filter(|note| !note.is_empty()) else { return Ok(None) };
+        let Some(note) = store.note(id)? else { return Ok(None) };
         split_note(store, id, &note).map(|(signature, _)| Some(signature))
     }
 }

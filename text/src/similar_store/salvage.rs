@@ -111,11 +111,11 @@ fn has_signatures(store: &Snapshot<u64>) -> Result<bool> {
     Ok(false)
 }
 
-/// Returns the notes (signature and compressed text) of the first [`BATCH_DOCUMENTS`] documents. Empty notes are left out.
+/// Returns the notes (signature and compressed text) of the first [`BATCH_DOCUMENTS`] documents.
 fn first_notes(store: &Snapshot<u64>) -> Result<Vec<Vec<u8>>> {
     let ids = store.ids_with_notes()?;
     let notes = store.notes_of(&ids[..ids.len().min(BATCH_DOCUMENTS)])?;
-    Ok(notes.into_iter().flatten().filter(|note| !note.is_empty()).collect())
+    Ok(notes.into_iter().flatten().collect())
 }
 
 /// Repairs a salvaged store of similar documents, so that each of its documents has a signature, all its fingerprints and, if the

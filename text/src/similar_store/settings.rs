@@ -79,26 +79,19 @@ impl SimilarSettings {
     /// fingerprints.
     ///
     /// # Errors
-    /// The errors of [`Snapshot::metadata`]; [`Error::Refused`] if the settings are from another version or damaged.
+    /// The errors of [`Snapshot::metadata`]; [`Error::Refused`] if the settings are damaged.
     pub fn from_store<F: Fingerprint>(store: &Snapshot<F>) -> Result<Option<Self>> {
-        let Some(mark) = store.metadata(SIMILAR_STORE_KEY)? else { return Ok(None) };
-        let settings = std::str::from_utf8(&mark).ok().and_then(SimilarSettings::parse);
+        let Some(value) = store.metadata(SIMILAR_STORE_KEY)? else { return Ok(None) };
+        let settings = std::str::from_utf8(&value).ok().and_then(SimilarSettings::parse);
         let settings =
             settings.filter(|settings| F::BITS == u64::BITS && store.distance() >= settings.band_distance());
         settings.map(Some).ok_or_else(|| {
-            let (path, mark) = (store.path().display(), String::from_utf8_lossy(&mark));
-            let found = excerpt(&mark);
-            Error::Refused(if found.contains(" sketches ") {
-                format!(
-                    "{path}: created by an earlier version with another word hash: create the store again from its documents (found the \
-                     mark `{SIMILAR_STORE_KEY}`: `{found}`)"
-                )
-            } else {
-                format!(
-                    "{path}: the mark `{SIMILAR_STORE_KEY}` does not say how similar documents are found: expected `{SIMILAR_STORE_KEY} S \
-                     recall R bands N`, with or without ` texts`, found `{found}`"
-                )
-            })
+            let (path, value) = (store.path().display(), String::from_utf8_lossy(&value));
+            let found = excerpt(&value);
+            Error::Refused(format!(
+                "{path}: the metadata `{SIMILAR_STORE_KEY}` does not say how similar documents are found: expected `{SIMILAR_STORE_KEY} S \
+                 recall R bands N`, with or without ` texts`, found `{found}`"
+            ))
         })
     }
 
@@ -121,12 +114,12 @@ impl SimilarSettings {
     }
 
     /// Parses settings in the format that `Display` writes. Returns `None` if the format is wrong or a value is out of range.
-    pub(super) fn parse(mark: &str) -> Option<Self> {
-        let (mark, has_texts) = match mark.strip_suffix(" texts") {
-            Some(mark) => (mark, true),
-            None => (mark, false),
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let (text, has_texts) = match text.strip_suffix(" texts") {
+            Some(text) => (text, true),
+            None => (text, false),
         };
-        let words: Vec<&str> = mark.split(' ').collect();
+        let words: Vec<&str> = text.split(' ').collect();
         let ["similar", similar, "recall", recall, "bands", bands] = words[..] else { return None };
         let (similar, recall): (f64, f64) = (similar.parse().ok()?, recall.parse().ok()?);
         let bands: usize = bands.parse().ok()?;

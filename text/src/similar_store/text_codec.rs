@@ -59,7 +59,7 @@ impl TextCodec {
         {
             let dictionary = TextDictionary::new(&bytes).ok_or_else(|| {
                 Error::Refused(format!(
-                    "{}: the marks `{DICTIONARY_KEY_PREFIX}0` to `{DICTIONARY_KEY_PREFIX}{}` do not hold a Zstandard dictionary for the store's texts: restore the store, \
+                    "{}: the metadata `{DICTIONARY_KEY_PREFIX}0` to `{DICTIONARY_KEY_PREFIX}{}` do not hold a Zstandard dictionary for the store's texts: restore the store, \
                      or create it again from its documents",
                     store.path().display(),
                     DICTIONARY_PARTS - 1

@@ -14,14 +14,8 @@ use simstore_io::bytes::Section;
 
 /// Suffix of the names of part files.
 pub(crate) const FILE_SUFFIX: &str = "part.zst";
-/// Format version of a part file for whole input files.
-pub(crate) const VERSION: u32 = 13;
-/// Format version of a part file for a section of an input file.
-pub(crate) const SECTION_VERSION: u32 = 14;
-/// Format version of a part file for whole input files, with MinHash signatures.
-pub(crate) const SIGNATURE_VERSION: u32 = 15;
-/// Format version of a part file for a section of an input file, with MinHash signatures.
-pub(crate) const SECTION_SIGNATURE_VERSION: u32 = 16;
+/// Format version of part files.
+pub(crate) const VERSION: u32 = 1;
 
 /// First line of a part file: the input files, and the options that affect how they are read.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,7 +27,7 @@ pub(crate) struct PartHeader {
     pub(crate) profile: String,
     /// Number of 64-bit bands of a MinHash signature; `None` if the part has no signatures.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(crate) sketches: Option<usize>,
+    pub(crate) bands: Option<usize>,
     pub(crate) id_field: Option<String>,
     pub(crate) text_fields: Vec<String>,
     pub(crate) extra_field: Option<String>,
@@ -81,7 +75,7 @@ pub(crate) struct DocumentLine<'a> {
     pub(crate) features: Option<u32>,
     /// Bands of the MinHash signature, 16 hexadecimal digits each, without separators.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub(crate) sketches: Option<String>,
+    pub(crate) bands: Option<String>,
     /// Wrapping sum of the hashes of all features of the text, such as shingles; 16 hexadecimal digits.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) sum: Option<String>,

@@ -136,15 +136,10 @@ impl PartFolder<'_> {
             memory: _,
         } = self.inputs.options().clone();
         Ok(PartHeader {
-            part: match (&part_input.section, self.min_hasher) {
-                (Some(_), Some(_)) => header::SECTION_SIGNATURE_VERSION,
-                (Some(_), None) => header::SECTION_VERSION,
-                (None, Some(_)) => header::SIGNATURE_VERSION,
-                (None, None) => header::VERSION,
-            },
+            part: header::VERSION,
             bits: F::BITS,
             profile: self.profile.to_string(),
-            sketches: self.min_hasher.map(|_| BANDS),
+            bands: self.min_hasher.map(|_| BANDS),
             id_field,
             text_fields,
             extra_field,

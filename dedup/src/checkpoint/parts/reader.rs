@@ -58,7 +58,7 @@ impl PartFileReader {
         }
         let files = header.files.iter().map(|file| name_to_path(&file.path).into()).collect();
         let is_section = header.section.is_some();
-        let decoder = DocumentDecoder { files, has_signatures: header.sketches.is_some(), is_section };
+        let decoder = DocumentDecoder { files, has_signatures: header.bands.is_some(), is_section };
         Ok(PartFileReader { path: path.to_path_buf(), lines, modified, decoder })
     }
 
@@ -168,7 +168,7 @@ impl DocumentLine<'_> {
     fn signature(&self) -> Result<Option<Signature>, String> {
         let Some(features) = self.features else { return Ok(None) };
         let number = |digits: &Option<String>| parse_hex_numbers(digits.as_deref().unwrap_or_default());
-        let (bands, sum) = (number(&self.sketches)?, number(&self.sum)?);
+        let (bands, sum) = (number(&self.bands)?, number(&self.sum)?);
         match (<[u64; BANDS]>::try_from(&*bands), &*sum) {
             (Ok(bands), &[sum]) => Ok(Some(Signature { bands, features, sum })),
             _ => Err(format!("expected {BANDS} bands and a checksum of the features")),

@@ -461,7 +461,7 @@ fn parts_of_whole_files_keep_their_names() {
         part: 2,
         bits: 64,
         profile: "auto".to_owned(),
-        sketches: None,
+        bands: None,
         id_field: None,
         text_fields: vec!["text".to_owned()],
         extra_field: None,

@@ -55,7 +55,7 @@ impl PartFileWriter {
             },
             fingerprint: item.fingerprint.map(|fingerprint| fingerprint.to_hex()),
             features: item.feature_count,
-            sketches: item.signature.as_ref().map(|signature| hex(&signature.bands)),
+            bands: item.signature.as_ref().map(|signature| hex(&signature.bands)),
             sum: item.signature.as_ref().map(|signature| hex(&[signature.sum])),
             text_bytes: item.text_bytes,
             replaced: item.replacements,
