@@ -10,6 +10,7 @@ mod examples;
 mod file_calls;
 mod golden;
 mod imports;
+mod independent_writer;
 mod join_exchange;
 mod join_parts;
 mod killed;

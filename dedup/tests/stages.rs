@@ -272,7 +272,7 @@ fn the_pages_show_written_files() {
     let [documents, candidates, representatives] = &blocks(&stage_page)[..] else { panic!("three blocks") };
     let folder = TempFolder::new();
     let input = folder.file("a.jsonl", documents.clone());
-    let inputs = Inputs::new(&[input.clone()], DocumentOptions::default()).unwrap();
+    let inputs = Inputs::new(std::slice::from_ref(&input), DocumentOptions::default()).unwrap();
     let kept = folder.0.path().join("kept");
     let options = DedupConfig { resume: Some(kept.clone().into()), ..DedupConfig::default() };
     simstore_dedup::run(&options, &inputs, Outputs::default(), &()).unwrap();

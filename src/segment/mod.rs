@@ -191,7 +191,7 @@ impl<F: Fingerprint> Segment<F> {
                 return Err(Error::corrupt(path, offset, Damage::Mismatch { what }));
             }
             if !entry.has_ids {
-                all.check_without_ids(path)?
+                all.check_without_ids(path)?;
             }
             Ok(all)
         })?;
