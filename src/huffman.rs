@@ -1,7 +1,7 @@
 //! Length-limited canonical Huffman codes, decoded several symbols at a time.
 //!
 //! Code words have at most [`MAX_WORD_BITS`] bits, so one table look-up decodes any of them, and there is no slow
-//! path. The first bit of a code word comes first in the bit stream (`format-spec/table.md`, "The code").
+//! path. The first bit of a code word comes first in the bit stream (`format-spec/table.md`, "Code lengths").
 
 use crate::bits;
 use crate::error::Damage;

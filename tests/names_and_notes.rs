@@ -1,6 +1,5 @@
 //! Compares the names and notes of a store with simple maps, after random sequences of inserts, deletes and changes of
-//! notes. Flushes, merges and reopening in between must not change any result (`format-spec/names.md`, "What the
-//! operations do").
+//! notes. Flushes, merges and reopening in between must not change any result (`format-spec/contents.md`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

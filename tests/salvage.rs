@@ -244,3 +244,32 @@ fn fingerprints_without_ids_are_kept_whatever_the_memory_is() {
     assert!(kept.iter().map(|entry| entry.unwrap().fingerprint).eq(fingerprints));
     assert!(files(&new).into_keys().all(|name| !name.ends_with(".tmp")));
 }
+
+/// If the manifest is lost, and all files with ids, the logs still tell that the store has ids: their documents come back whole.
+#[test]
+fn logs_tell_that_a_store_has_ids() {
+    let (sound, intact) = sound();
+    let mut files = sound.clone();
+    let has_ids = |name: &str| [".ids", ".names", ".notes"].iter().any(|ending| name.ends_with(ending));
+    files.retain(|name, _| name != "MANIFEST" && !has_ids(name));
+    let (salvaged, rescued) = rescue(&files, &SalvageOptions::default());
+    assert!(salvaged.without_ids > 4000, "{salvaged:?}");
+    let logged: BTreeSet<_> = intact.iter().filter(|document| document.1 >= 5500).cloned().collect();
+    assert!(logged.len() == 500 && logged.is_subset(&rescued));
+}
+
+/// Files of other programs do not decide whether a store without a manifest has ids.
+#[test]
+fn other_files_do_not_tell_that_a_store_has_ids() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, new) = (folder.path().join("store"), folder.path().join("new"));
+    let mut builder =
+        Builder::create(&store, BuildOptions { ids: false, ..BuildOptions::default() }).unwrap();
+    (0..100).for_each(|i: u64| builder.insert(i << 40, 0).unwrap());
+    builder.finish().unwrap();
+    fs::remove_file(store.join("MANIFEST")).unwrap();
+    fs::write(store.join("release.notes"), "of another program").unwrap();
+    let salvaged = salvage::<u64>(&store, &new, &SalvageOptions::default()).unwrap();
+    assert_eq!((salvaged.fingerprints, salvaged.without_ids), (100, 0), "{salvaged:?}");
+    assert!(!Snapshot::<u64>::open(&new).unwrap().keeps_ids());
+}

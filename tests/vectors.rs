@@ -287,8 +287,24 @@ fn the_runner_of_vectors_judges_readers() {
         return;
     };
     assert!(output.contains("0 failures"), "{output}");
-    for program in ["true", "false"] {
-        let output = Command::new("python3").arg("-B").arg(spec("vectors.py")).arg(program).output().unwrap();
-        assert_eq!(output.status.code(), Some(1), "{program}");
-    }
+    // Accepts every store, and knows the contents of the golden ones.
+    let accepts_all = "import os, sys; path = sys.argv[1] + '/expected.json'
+print(open(path).read() if os.path.exists(path) else '{}')";
+    let judged = |program: &[&str]| {
+        let vectors =
+            Command::new("python3").arg("-B").arg(spec("vectors.py")).args(program).output().unwrap();
+        assert_eq!(vectors.status.code(), Some(1), "{program:?}");
+        String::from_utf8(vectors.stdout).unwrap()
+    };
+    let said = judged(&["python3", "-c", accepts_all]);
+    let cases: usize = rejected().values().map(|page| page["cases"].as_array().unwrap().len()).sum();
+    assert_eq!(said.lines().filter(|line| line.ends_with(": accepted")).count(), cases, "{said}");
+    assert!(said.contains("ids.md, rule width, variant 65: accepted"), "{said}");
+    // Rejects every store.
+    let said = judged(&["false"]);
+    assert_eq!(
+        said.lines().filter(|line| line.starts_with("golden/")).count(),
+        golden_stores().len(),
+        "{said}"
+    );
 }

@@ -49,6 +49,22 @@ fn documents_with_numbers_or_names() {
     assert!(folder.ids("names").iter().any(|id| id == "105"));
 }
 
+/// A store without ids has no names: `add` and `dedup --add` store the fingerprints of named documents, and `--names` is refused.
+#[test]
+fn named_documents_in_a_store_without_ids() {
+    let folder = TestFolder::new();
+    folder.write("a.tsv", "00000000000000aa\t1\n");
+    folder.write("named.tsv", "000000000000ffbb\tb\n0000000000ff00cc\tc\n");
+    folder.write("more.tsv", "00000000ff0000dd\td\n");
+    folder.run(&["build", "store", "a.tsv", "--no-ids"]).ok();
+    assert_eq!(summary(&folder, &["add", "store", "named.tsv"])["added"], 2);
+    folder.run(&["dedup", "more.tsv", "--distance", "3", "--against", "store", "--add"]).ok();
+    folder.run(&["add", "store", "more.tsv", "--names"]).fails(1, "keeps no ids, and so no names");
+    folder.run(&["verify", "store"]).ok();
+    let store = &folder.run(&["inspect", "store", "--json"]).json()[0];
+    assert_eq!((&store["fingerprints"], &store["names"]), (&json!(4), &json!(0)));
+}
+
 #[test]
 fn input_that_was_read_before_is_not_read_again() {
     let folder = TestFolder::new();

@@ -3,8 +3,9 @@
 Each module follows one page of the format:
 
 - README.md: `frame`.
-- manifest.md: `manifest`, `plan`, `store`.
+- manifest.md: `manifest`, `store`.
 - table.md: `table`, `huffman`.
+- plan.md: `plan`.
 - blocks.md: `blocks`.
 - prefix-lines.md: `prefix_lines`.
 - chunked.md: `chunked`.

@@ -63,6 +63,7 @@ class Manifest(File):
         check(span <= 256, f"span {span}")
         check(reserved == 0, "reserved bytes 22 and 23 are not zero")
         self.next_number, self.first_log, self.sequence, highest = self.take("<QQQQ")
+        self.check(self.sequence <= 1 << 63, f"sequence {self.sequence}")
         check(has_highest or highest == 0, f"highest id {highest}, and the flags say that there is none")
         self.highest_id = highest if has_highest else None
         check(1 <= self.next_number <= 1 << 48, f"next number {self.next_number}")

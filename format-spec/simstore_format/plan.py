@@ -1,4 +1,4 @@
-"""Completeness of a segment's tables: manifest.md, section "Completeness".
+"""Completeness of a segment's tables: plan.md, section "Completeness".
 
 The tables are complete if they find all neighbours within the distance: however at most so many errors are spread over the bits, at
 least one table has at most its flips of errors in its prefix. The number of calls is part of the format, so all readers accept the

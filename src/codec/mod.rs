@@ -1,4 +1,4 @@
-//! Codecs: the encodings of the fingerprints in a block (`format-spec/table.md`, "Blocks").
+//! Codecs: the encodings of the fingerprints in a block (`format-spec/blocks.md`).
 //!
 //! The codecs, each with the mean size of a coded fingerprint in a table of n random fingerprints of 64 bits:
 //!

@@ -3,7 +3,7 @@
 use crate::huffman::HuffmanCode;
 
 /// How one fingerprint is coded in its block: the meaning of its Huffman symbol, and the earlier fingerprint that
-/// it is coded relative to (`format-spec/table.md`, "Blocks").
+/// it is coded relative to (`format-spec/blocks.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Coding {
     /// Position of the coded bit, which has the value 2^h. The coded bit is the first bit that differs from the

@@ -85,6 +85,8 @@ impl Manifest {
         format::check_reserved(path, header::RESERVED_AT_END, reserved)?;
         let is_valid = (1..=FILE_NUMBER_END).contains(&next_number);
         check(header::NEXT_NUMBER, "next number", next_number, "1 to 2^48", is_valid)?;
+        let is_valid = sequence <= format::MAX_FIRST_SEQUENCE;
+        check(header::SEQUENCE, "sequence", sequence, "at most 2^63", is_valid)?;
         let is_valid = first_log < next_number;
         check(header::FIRST_LOG, "first log", first_log, "less than the next number", is_valid)?;
 

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 
 /// Maximum number of error patterns (sets of differing bits) that the check tries, which is the number of calls of
-/// [`PatternSearch::find`]. The algorithm and this number are part of the format (`format-spec/manifest.md`, "Completeness"):
+/// [`PatternSearch::find`]. The algorithm and this number are part of the format (`format-spec/plan.md`, "Completeness"):
 /// all readers reject the same segments. The plans of the catalogue need fewer than 100,000.
 const MAX_PATTERNS: u32 = 1_000_000;
 

@@ -1,5 +1,5 @@
 //! The structure that the id, name, note and metadata files of a segment share: a header, chunks with a checksum each, a
-//! directory of chunk offsets, and a footer (`format-spec/README.md`, "Chunked files"). In all but id files, a chunk is a
+//! directory of chunk offsets, and a footer (`format-spec/chunked.md`). In all but id files, a chunk is a
 //! sequence of entries.
 
 use std::io::Write;

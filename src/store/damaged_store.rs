@@ -100,7 +100,7 @@ impl<F: Fingerprint> DamagedStore<F> {
             segments
                 .push(DamagedSegment::open(&**fs, path, entry, &mut |error| issues.push(file_issue(&error))));
         }
-        let settings = match &manifest {
+        let mut settings = match &manifest {
             Some(manifest) => manifest.settings.clone(),
             // Without segments, all pairs are in the logs, which do not record whether the store has ids. Assume that it has.
             None => settings_from_tables(&segments, segments.is_empty() || has_id_files(&names)),
@@ -116,8 +116,16 @@ impl<F: Fingerprint> DamagedStore<F> {
         logs.sort_unstable();
         let logged = manifest.as_ref().filter(|manifest| manifest.first_log > 0);
         let sequence = logged.map(|manifest| manifest.first_sequence);
-        let (memtable, operations) = replay(&**fs, path, &settings, &logs, sequence, &mut issues);
+        // Without a manifest, the logs may tell that the store has ids.
+        let may_have_ids = manifest.is_none() || settings.has_ids;
+        let (memtable, operations) =
+            replay(&**fs, path, (&settings, may_have_ids), &logs, sequence, &mut issues);
         let version = memtable.version();
+        if manifest.is_none() {
+            settings.has_ids |= memtable.highest_id(version) > Some(0)
+                || !memtable.names(version).is_empty()
+                || !memtable.notes(version).is_empty();
+        }
         let mut metadata = BTreeMap::new();
         for segment in &segments {
             metadata.extend(
@@ -144,11 +152,11 @@ impl<F: Fingerprint> DamagedStore<F> {
 
 /// Applies all intact operations of the logs to a new memtable, and adds an issue for each damage. Returns the memtable,
 /// and the number of operations. `logs` has the file numbers of the logs. `next` is the sequence number that the first
-/// record should have according to the manifest; `None` if it is unknown.
+/// record should have according to the manifest; `None` if it is unknown. The bool is whether the store may have ids.
 fn replay<F: Fingerprint>(
     fs: &dyn Fs,
     path: &Path,
-    settings: &Settings,
+    (settings, may_have_ids): (&Settings, bool),
     logs: &[u64],
     mut next: Option<u64>,
     issues: &mut Vec<Issue>,
@@ -180,7 +188,7 @@ fn replay<F: Fingerprint>(
     for (number, log, bytes) in opened {
         let bytes = bytes.as_ref();
         let synced = recorded.iter().find(|previous| previous.number == number).map(|previous| previous.len);
-        let damaged_log = salvage_log::<F>(&log, bytes, number, settings.has_ids, |operation| {
+        let damaged_log = salvage_log::<F>(&log, bytes, number, may_have_ids, |operation| {
             memtable.apply(&operation);
             operations += 1;
         });
@@ -302,7 +310,8 @@ fn entries_from_file_names(names: &[String]) -> Vec<SegmentEntry> {
 
 /// Whether some of the files belong to a store with ids. Names and notes belong to ids, so no other store has them.
 fn has_id_files(names: &[String]) -> bool {
-    names.iter().any(|name| [".ids", ".names", ".notes"].iter().any(|ending| name.ends_with(ending)))
+    let is_of_ids = |name: &String| [".ids", ".names", ".notes"].iter().any(|ending| name.ends_with(ending));
+    names.iter().any(|name| is_store_file(name) && is_of_ids(name))
 }
 
 /// Reconstructs the settings of a store from the headers of its tables. `ids` tells whether the store has ids.

@@ -257,8 +257,11 @@ impl<F: Fingerprint> SharedState<F> {
         let view = self.view();
         let mut manifest =
             Manifest { next_number: self.next_number.load(Ordering::Relaxed), ..view.manifest.clone() };
-        manifest.settings.distance = edit.distance;
-        manifest.settings.plan = manifest.settings.plan.or_auto::<F>(edit.distance);
+        // As long as the distance stays, a plan that this version does not know stays in the manifest.
+        if manifest.settings.distance != edit.distance {
+            manifest.settings.distance = edit.distance;
+            manifest.settings.plan = manifest.settings.plan.or_auto::<F>(edit.distance);
+        }
         if manifest.settings.has_ids {
             manifest.highest_id = manifest.highest_id.max(edit.highest_id);
         }

@@ -75,7 +75,7 @@ impl<F: Fingerprint> Table<F> {
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the bytes are not a complete table file for fingerprints of this width,
-    /// [`Error::UnsupportedVersion`] if they have a newer format.
+    /// [`Error::UnsupportedVersion`] if they have another format version.
     pub fn open(path: &Path, bytes: Bytes) -> Result<Self> {
         let file = bytes.as_ref();
         let end = format::check_ends(path, file, format::TABLE_MAGIC, footer::LEN)?;

@@ -64,7 +64,8 @@ pub(crate) fn salvage_log<F: Fingerprint>(
         {
             damaged_log.damage.push(Error::corrupt(path, at as u64, damage));
         }
-        damaged_log.missing += record.sequence - expected.unwrap_or(record.sequence);
+        let gap = record.sequence - expected.unwrap_or(record.sequence);
+        damaged_log.missing = damaged_log.missing.saturating_add(gap);
         expected = Some(record.sequence.saturating_add(1));
         let first = damaged_log.sequences.map_or(record.sequence, |(first, _)| first);
         at = start + record.bytes.len();
@@ -76,7 +77,7 @@ pub(crate) fn salvage_log<F: Fingerprint>(
         }) {
             Ok(()) => damaged_log.sequences = Some((first, record.sequence)),
             Err(error) => {
-                damaged_log.missing += 1;
+                damaged_log.missing = damaged_log.missing.saturating_add(1);
                 damaged_log.damage.push(error);
             }
         }

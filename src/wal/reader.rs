@@ -135,7 +135,7 @@ pub(crate) fn is_unchanged<F: Fingerprint>(
     let has_record = |(at, crc): (u64, u32)| {
         let record = record_at(bytes, at as usize, number);
         record.is_ok_and(|record| {
-            record.sequence + 1 == read.next_sequence
+            record.sequence.checked_add(1) == Some(read.next_sequence)
                 && at + record.bytes.len() as u64 == read.sound_bytes
                 && LittleEndian::read_u32(&record.bytes[log_record::CRC..]) == crc
         })

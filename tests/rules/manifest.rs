@@ -114,6 +114,7 @@ fn header(base: &StoreFiles, page: &mut SpecPage) {
         ("span 257", 20, &[1, 1], "span is 257"),
         ("next number 0", 24, &[0; 8], "next number is 0"),
         ("next number above 2^48", 24, &[1, 0, 0, 0, 0, 0, 1, 0], "next number is"),
+        ("sequence above 2^63", 40, &[1, 0, 0, 0, 0, 0, 0, 0x80], "sequence is"),
         ("first log not below the next number", 32, &[0xff], "first log is 255"),
     ] {
         page.add_sealed("field", variant, message, base, bytes(at, value));

@@ -192,6 +192,23 @@ fn unusual() -> Vec<StoreFiles> {
     all
 }
 
+/// A plan of an unknown name stays in the manifest through a flush and a merge.
+#[test]
+fn an_unknown_plan_stays_in_the_manifest() {
+    let files = unusual().pop().unwrap();
+    let has_plan = |files: &StoreFiles| files["MANIFEST"].windows(7).any(|bytes| bytes == b"mixed-3");
+    assert!(has_plan(&files));
+    let disk = disk_of(&files);
+    let options = StoreOptions { fs: disk.as_fs(), compaction: false, ..StoreOptions::default() };
+    let store = Store::<u64>::open(Path::new("store"), options).unwrap();
+    store.insert(0x50, 50).unwrap();
+    store.flush().unwrap();
+    store.compact().unwrap();
+    assert_eq!(store.snapshot().segments().len(), 1);
+    drop(store);
+    assert!(has_plan(&forging::files_of(&disk)));
+}
+
 #[test]
 fn forged_stores_are_refused() {
     for (i, files) in sound().iter().enumerate() {

@@ -25,7 +25,7 @@ With --json, one object is printed at the end:
   short                 documents too short for a reliable fingerprint
   bad                   invalid documents skipped
   other_names           skipped further names of the same files
-  skipped_files           skipped files, links, pipes and devices
+  skipped_files         skipped files, links, pipes and devices
   bytes                 size of all files in bytes
   bits_per_fingerprint  bits of all files for each distinct fingerprint
   seconds               elapsed time

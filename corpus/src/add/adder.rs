@@ -73,7 +73,14 @@ impl<'a, F: Fingerprint, L: DuplicateObserver<F>> DocumentAdder<'a, F, L> {
         duplicate_observer: &'a mut L,
         malformed: MalformedHandler<'a>,
     ) -> Result<Self> {
-        let (of_store, next_id) = IdScheme::from_store(&store.snapshot());
+        let snapshot = store.snapshot();
+        if options.names && !snapshot.keeps_ids() {
+            return Err(Error::Refused(format!(
+                "{}: the store keeps no ids, and so no names: add to it without names, or to another store",
+                snapshot.path().display()
+            )));
+        }
+        let (of_store, next_id) = IdScheme::from_store(&snapshot);
         let mut added = AddResult {
             previously_read: sources.read_before,
             changed_files: sources.changed,
@@ -245,7 +252,13 @@ impl<'a, F: Fingerprint, L: DuplicateObserver<F>> DocumentAdder<'a, F, L> {
     }
 
     /// Returns the numeric id under which a new document will be stored, and the name of the document if it has one.
+    ///
+    /// A store without ids keeps neither: then the id has no effect, and there is no name.
     fn identify(&mut self, item: &Item<F>) -> Result<(u64, Option<String>)> {
+        if !self.store.snapshot().keeps_ids() {
+            let id = if let DocumentId::Number(id) = item.id { id } else { 0 };
+            return Ok((id, None));
+        }
         let id = match self.next_id {
             _ if item.has_id => item.id.clone(),
             Some(next) => DocumentId::Number(next),

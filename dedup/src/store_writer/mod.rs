@@ -162,7 +162,7 @@ impl ReferenceStore {
         for some in ids.chunks(1 << 12) {
             let notes = some.iter().zip(store.notes_of(some)?);
             for (&id, note) in notes {
-                if note.is_some_and(|note| !note.is_empty()) {
+                if note.is_some() {
                     return refused(id, IS_STORED);
                 }
             }
@@ -202,12 +202,14 @@ impl ReferenceStore {
         mut similar: Option<SimilarStoreWriter<'_>>,
     ) -> Result<BulkLoad<'a, F>> {
         let mut id_scheme = IdScheme::from_store(&store.snapshot());
+        let keeps_ids = store.snapshot().keeps_ids();
         let mut load = store.bulk_load()?;
         corpus.visit(|document| {
             let is_kept = cluster_cursor.status(document.number)?.is_kept;
             let Some(fingerprint) = document.fingerprint().filter(|_| is_kept) else { return Ok(()) };
             let fingerprint = F::from_u128(fingerprint);
-            let (id, name) = self.assign(&mut id_scheme, document.id())?;
+            // A store without ids keeps neither ids nor names.
+            let (id, name) = if keeps_ids { self.assign(&mut id_scheme, document.id())? } else { (0, None) };
             match (&mut similar, name) {
                 (Some(similar), name) => similar.push(&mut load, &document, id, name.as_deref()),
                 (None, None) => load.insert(fingerprint, id),

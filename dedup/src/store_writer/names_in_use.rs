@@ -39,8 +39,7 @@ impl<'a> NamesInUse<'a> {
             none => none.insert(each_width!(store, store => DocumentNameIndex::read(store))?),
         };
         for id in each_width!(store, store => stored.find(store, name))? {
-            // A deleted document has an empty note.
-            if store.note(id)?.is_some_and(|note| !note.is_empty()) {
+            if store.note(id)?.is_some() {
                 return Ok(Some(IS_STORED));
             }
         }

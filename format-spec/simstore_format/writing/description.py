@@ -3,8 +3,11 @@
 Wrong input raises `ValueError`. Numbers and bytes are decoded here, so that the other modules have only numbers and bytes.
 """
 
+from types import SimpleNamespace
+
 from ..frame import CODECS
 from ..log import MAX_KEY, MAX_METADATA, MAX_NAME, MAX_NOTE
+from ..plan import are_complete
 from ..table import BLOCK_SIZES
 from .tables import TableSettings, pigeonhole_tables
 
@@ -44,6 +47,12 @@ class Settings:
             check(set(prefix) <= set(range(self.bits)) and len(set(prefix)) == len(prefix), f"table {t}: prefix {prefix}")
             check(t > 0 or prefix == list(range(len(prefix))), "the first table is not permuted: its prefix is bits 0, 1, 2 ...")
             check(0 <= table["flips"] <= self.bits // 4, f"table {t}: {table['flips']} flips")
+        check(1 <= len(self.tables) <= 64, f"{len(self.tables)} tables, 1 to 64 are possible")
+        plan = [
+            SimpleNamespace(permutation=table["prefix"], prefix_bits=len(table["prefix"]), flips=table["flips"], bits=self.bits)
+            for table in self.tables
+        ]
+        check(are_complete(plan, self.distance), f"the tables miss neighbours within {self.distance} bits")
 
     def table_settings(self, given):
         """Returns the settings of tables: the store's, unless `given` has others."""

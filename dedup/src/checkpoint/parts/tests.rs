@@ -458,7 +458,7 @@ fn row_groups_are_the_whole() {
 #[test]
 fn parts_of_whole_files_keep_their_names() {
     let header = |section| crate::checkpoint::parts::PartHeader {
-        part: 2,
+        part: crate::checkpoint::parts::header::VERSION,
         bits: 64,
         profile: "auto".to_owned(),
         bands: None,
@@ -474,6 +474,7 @@ fn parts_of_whole_files_keep_their_names() {
         section,
     };
     let name = |section| header(section).path(Path::new("")).unwrap();
+    assert_eq!(name(None), Path::new("97975b8937f14e79.part.zst"));
     assert_ne!(name(None), name(Some([0, 7])));
     let text =
         String::from_utf8(crate::checkpoint::checksummed_file::to_json_line(&header(None)).unwrap()).unwrap();
