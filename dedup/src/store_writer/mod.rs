@@ -114,6 +114,10 @@ impl ReferenceStore {
         is_similar: bool,
         observer: &dyn Observer,
     ) -> Result<()> {
+        if self.snapshot().is_some_and(|store| !store.keeps_ids()) {
+            // Such a store keeps neither ids nor names.
+            return Ok(());
+        }
         let mut id_scheme = self.snapshot().map_or(
             (IdScheme::Undecided, Some(0)),
             |store| each_width!(store, store => IdScheme::from_store(store)),
