@@ -67,7 +67,7 @@ def test_no_fingerprints_are_looked_up(path):
                 look_up()
 
 
-def test_marks_cannot_change_the_type_of_a_store(tmp_path):
+def test_metadata_cannot_change_the_type_of_a_store(tmp_path):
     with simstore.Store(tmp_path / "store") as store, store.batch() as batch:
         with pytest.raises(ValueError, match="choose another key"):
             batch.set_metadata("similar", b"similar 0.8 recall 0.95 bands 4")
