@@ -195,7 +195,7 @@ mod tests {
             let folder = shard_folder(number, RUN);
             StoreShard { folder, fingerprints: 1, pairs, checksum: checksum.to_owned() }
         };
-        let shards = vec![shard(0, 2, "f5413801"), shard(2, 1, "6a14302d")];
+        let shards = vec![shard(0, 2, "a3d11b94"), shard(2, 1, "9a4d2eb1")];
         ShardList { run: RUN.to_owned(), bits: 64, distance: 3, profile: None, missing: 0, shards }
     }
 
@@ -264,7 +264,7 @@ mod tests {
             ("shard-00000-", "shard-00002-", "the numbers of the shards are not ascending"),
             (r#""fingerprints":1"#, r#""fingerprints":0"#, "field `fingerprints` is 0"),
             (r#""fingerprints":1"#, r#""fingerprints":3"#, "field `pairs` is 2"),
-            ("f5413801", "F5413801", "`checksum` is not eight"),
+            ("a3d11b94", "A3D11B94", "`checksum` is not eight"),
             (r#""version":1"#, r#""version":2,"other":1"#, "format version 2, this program reads 1"),
             (r#""version":1"#, r#""version":"1""#, "of its type"),
             ("simstore shards", "parts", "not a list of shards"),
