@@ -57,6 +57,8 @@ pub(super) struct DocumentAdder<'a, F: Fingerprint, L> {
     /// Whether [`take`](Self::take) has failed for a document.
     has_failed: bool,
     id_scheme: IdScheme,
+    /// Whether the store keeps ids.
+    keeps_ids: bool,
     /// Next free numeric id, for documents that have a name or no id. `None` if the greatest id, 2^64 - 1, is in use.
     next_id: Option<u64>,
     /// Handler of documents that cannot be added.
@@ -74,7 +76,8 @@ impl<'a, F: Fingerprint, L: DuplicateObserver<F>> DocumentAdder<'a, F, L> {
         malformed: MalformedHandler<'a>,
     ) -> Result<Self> {
         let snapshot = store.snapshot();
-        if options.names && !snapshot.keeps_ids() {
+        let keeps_ids = snapshot.keeps_ids();
+        if options.names && !keeps_ids {
             return Err(Error::Refused(format!(
                 "{}: the store keeps no ids, and so no names: add to it without names, or to another store",
                 snapshot.path().display()
@@ -103,6 +106,7 @@ impl<'a, F: Fingerprint, L: DuplicateObserver<F>> DocumentAdder<'a, F, L> {
                 .transpose()?,
             queue: Vec::new(),
             has_failed: false,
+            keeps_ids,
             id_scheme: if options.names { IdScheme::Names } else { of_store },
             next_id,
             malformed,
@@ -255,7 +259,7 @@ impl<'a, F: Fingerprint, L: DuplicateObserver<F>> DocumentAdder<'a, F, L> {
     ///
     /// A store without ids keeps neither: then the id has no effect, and there is no name.
     fn identify(&mut self, item: &Item<F>) -> Result<(u64, Option<String>)> {
-        if !self.store.snapshot().keeps_ids() {
+        if !self.keeps_ids {
             let id = if let DocumentId::Number(id) = item.id { id } else { 0 };
             return Ok((id, None));
         }
