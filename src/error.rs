@@ -295,13 +295,6 @@ impl Error {
         move |source| Error::Io { path, action, source }
     }
 
-    /// The error for a name or a note in a store without ids. `what` is the noun for it.
-    pub(crate) fn without_ids(what: &str) -> Error {
-        Error::BadArgument(format!(
-            "a {what} in a store without ids: create the store with ids to keep {what}s"
-        ))
-    }
-
     pub(crate) fn corrupt(path: &Path, offset: u64, damage: Damage) -> Error {
         Error::Corrupt { path: path.to_path_buf(), offset, damage }
     }

@@ -298,6 +298,13 @@ pub(crate) fn check_text(what: &str, bytes: &[u8]) -> Result<()> {
     })
 }
 
+/// Fails in a store without ids, where documents have neither a name nor a note: both belong to an id. `what` is the noun for
+/// the name or the note in the error.
+pub(crate) fn check_keeps_ids(keeps_ids: bool, what: &str) -> Result<()> {
+    let message = || format!("a {what} in a store without ids: create the store with ids to keep {what}s");
+    if keeps_ids { Ok(()) } else { Err(Error::BadArgument(message())) }
+}
+
 /// Fails if tables cannot have this block size in bytes. `None`, which means the codec's default, is valid.
 pub(crate) fn check_block_size(block_size: Option<u32>) -> Result<()> {
     match block_size {

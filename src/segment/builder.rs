@@ -14,7 +14,7 @@ use super::tombstones;
 use crate::codec::{Codec, SymbolCounter};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::format::{check_text, footer_crc};
+use crate::format::{check_keeps_ids, check_text, footer_crc};
 use crate::fs::{Fs, NewFile};
 use crate::manifest::SegmentEntry;
 use crate::options::BuildOptions;
@@ -72,25 +72,19 @@ impl<F: Fingerprint> SegmentBuilder<F> {
     }
 
     pub(crate) fn add_name(&mut self, id: u64, name: &str) -> Result<()> {
-        self.check_keeps_ids("name")?;
+        check_keeps_ids(self.options.ids, "name")?;
         check_text("name", name.as_bytes())?;
         self.files.writer(&mut self.names, "names", NameFileWriter::new)?.push(id, name.as_bytes())
     }
 
     pub(crate) fn add_note(&mut self, id: u64, note: &[u8]) -> Result<()> {
-        self.check_keeps_ids("note")?;
+        check_keeps_ids(self.options.ids, "note")?;
         self.files.writer(&mut self.notes, "notes", NoteFileWriter::new)?.push(id, note)
-    }
-
-    /// Fails in a segment without ids, where documents have neither a name nor a note: both belong to an id. `what` is the
-    /// noun for the error message.
-    fn check_keeps_ids(&self, what: &str) -> Result<()> {
-        if self.options.ids { Ok(()) } else { Err(Error::without_ids(what)) }
     }
 
     /// Adds a metadata value. Keys must ascend.
     pub(crate) fn add_metadata(&mut self, key: &str, value: &[u8]) -> Result<()> {
-        check_text("key of metadata", key.as_bytes())?;
+        check_text("metadata key", key.as_bytes())?;
         self.files.writer(&mut self.metadata, "metadata", MetadataFileWriter::new)?.push(key, value)
     }
 

@@ -9,6 +9,7 @@ use super::shared_state::SharedState;
 use super::view::MemtableRef;
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
+use crate::format::check_keeps_ids;
 use crate::memtable::Memtable;
 use crate::options::Durability;
 use crate::segment::Match;
@@ -67,7 +68,7 @@ impl<'a, F: Fingerprint> Transaction<'a, F> {
     /// [`Error::BadArgument`] if the store keeps no ids, if the name is longer than 64 KiB, or if the transaction would
     /// exceed 1 GiB.
     pub fn insert_named(&mut self, fingerprint: F, id: u64, name: &str) -> Result<()> {
-        self.writer.check_keeps_ids("name")?;
+        check_keeps_ids(self.writer.keeps_ids, "name")?;
         self.payload.push(&Operation::Insert { fingerprint, id: self.writer.id(id), name: Some(name) })
     }
 
@@ -95,7 +96,7 @@ impl<'a, F: Fingerprint> Transaction<'a, F> {
     /// # Errors
     /// [`Error::BadArgument`] if the store keeps no ids, if the note is too long, or if the transaction would exceed 1 GiB.
     pub fn set_note(&mut self, id: u64, note: &[u8]) -> Result<()> {
-        self.writer.check_keeps_ids("note")?;
+        check_keeps_ids(self.writer.keeps_ids, "note")?;
         self.payload.push(&Operation::Note { id: self.writer.id(id), note })
     }
 
@@ -264,12 +265,6 @@ impl<F: Fingerprint> StoreWriter<F> {
     /// Returns the id that is stored for a caller's id: the same, or 0 in a store without ids.
     fn id(&self, id: u64) -> u64 {
         if self.keeps_ids { id } else { 0 }
-    }
-
-    /// Fails in a store without ids, where documents have neither a name nor a note: both belong to an id. `what` is the
-    /// noun for the error message.
-    fn check_keeps_ids(&self, what: &str) -> Result<()> {
-        if self.keeps_ids { Ok(()) } else { Err(Error::without_ids(what)) }
     }
 
     fn lock(&self) -> MutexGuard<'_, ActiveLog<F>> {

@@ -68,8 +68,8 @@ impl<F: Fingerprint> Payload<F> {
                 within("name", name.len(), MAX_NAME_BYTES)?
             }
             Operation::Metadata { key, value } => {
-                check_text("key of metadata", key.as_bytes())?;
-                within("key of metadata", key.len(), MAX_METADATA_KEY_BYTES)?
+                check_text("metadata key", key.as_bytes())?;
+                within("metadata key", key.len(), MAX_METADATA_KEY_BYTES)?
                     + within("metadata value", value.len(), MAX_METADATA_VALUE_BYTES)?
             }
             Operation::Delete { .. } => 0,
