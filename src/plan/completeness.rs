@@ -24,7 +24,6 @@ struct Atom {
 /// Fails if there is a pattern of at most `distance` differing bits that no table finds. A table misses a pattern if
 /// more bits of the pattern are in the table's prefix than the table's probes flip.
 pub(super) fn check<F: Fingerprint>(name: &str, distance: u32, tables: &[TablePlan<F>]) -> Result<()> {
-    let masks: Vec<F> = tables.iter().map(TablePlan::prefix_mask).collect();
     let mut search = PatternSearch::new(tables);
     let incomplete = |reason| Error::IncompletePlan { plan: name.to_string(), distance, reason };
     match search.find(distance, 0) {
@@ -33,6 +32,7 @@ pub(super) fn check<F: Fingerprint>(name: &str, distance: u32, tables: &[TablePl
             "gave up after {MAX_PATTERNS} error patterns; use fewer or simpler tables"
         ))),
         Some(true) => {
+            let masks: Vec<F> = tables.iter().map(TablePlan::prefix_mask).collect();
             let mut left: Vec<(u64, u32)> =
                 search.atoms.iter().map(|atom| (atom.tables, atom.errors)).collect();
             let mut bits = Vec::new();

@@ -176,7 +176,8 @@ pub(super) struct ChunkedFile {
 }
 
 impl ChunkedFile {
-    /// Opens a file that must have this magic number. `keyed` is whether its directory has a key for each chunk. Checks the header, the directory and the footer, but not the chunks.
+    /// Opens a file that must have this magic number. `keyed` is whether its directory has a key for each chunk. Checks the
+    /// header, the directory and the footer, but not the chunks.
     pub(super) fn open(
         path: &Path,
         bytes: Bytes,

@@ -119,7 +119,7 @@ impl<F: Fingerprint> DamagedStore<F> {
         // Without a manifest, the logs may tell that the store has ids.
         let may_have_ids = manifest.is_none() || settings.has_ids;
         let (memtable, operations) =
-            replay(&**fs, path, (&settings, may_have_ids), &logs, sequence, &mut issues);
+            replay(&**fs, path, settings.distance, may_have_ids, &logs, sequence, &mut issues);
         let version = memtable.version();
         if manifest.is_none() {
             settings.has_ids |= memtable.highest_id(version) > Some(0)
@@ -152,11 +152,13 @@ impl<F: Fingerprint> DamagedStore<F> {
 
 /// Applies all intact operations of the logs to a new memtable, and adds an issue for each damage. Returns the memtable,
 /// and the number of operations. `logs` has the file numbers of the logs. `next` is the sequence number that the first
-/// record should have according to the manifest; `None` if it is unknown. The bool is whether the store may have ids.
+/// record should have according to the manifest; `None` if it is unknown. If `may_have_ids` is false, operations
+/// with ids, names or notes are damage.
 fn replay<F: Fingerprint>(
     fs: &dyn Fs,
     path: &Path,
-    (settings, may_have_ids): (&Settings, bool),
+    distance: u32,
+    may_have_ids: bool,
     logs: &[u64],
     mut next: Option<u64>,
     issues: &mut Vec<Issue>,
@@ -184,7 +186,7 @@ fn replay<F: Fingerprint>(
             is_loss,
         });
     }
-    let (memtable, mut operations) = (Memtable::new(settings.distance, bytes), 0);
+    let (memtable, mut operations) = (Memtable::new(distance, bytes), 0);
     for (number, log, bytes) in opened {
         let bytes = bytes.as_ref();
         let synced = recorded.iter().find(|previous| previous.number == number).map(|previous| previous.len);
