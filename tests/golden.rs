@@ -1,7 +1,7 @@
 //! Tests of the golden stores in `format-spec/golden`: the engine writes the same bytes again, and the engine and the
 //! independent reader `format-spec/reader.py` read the expected contents.
 //!
-//! `UPDATE_GOLDEN=1 cargo test --test engine golden` replaces the golden stores with newly written ones.
+//! `UPDATE_GOLDEN=1 cargo test --test engine golden::` replaces the golden stores with newly written ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

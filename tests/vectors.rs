@@ -70,8 +70,18 @@ fn expected_pairs<F: Fingerprint>(expected: &Value) -> Vec<(F, Option<u64>)> {
     expected["pairs"].as_array().unwrap().iter().map(pair).collect()
 }
 
-/// Returns queries and their matches by the plain loop, sorted by distance, fingerprint and id: stored fingerprints with
-/// changed bits, and a fingerprint that is not near a stored one.
+/// Returns matches (distance, fingerprint, id) in the form of `expected.json`, ascending.
+fn matches_to_json<F: Fingerprint>(mut matches: Vec<(u32, F, Option<u64>)>) -> Value {
+    matches.sort_unstable();
+    let to_json = |(apart, stored, id): (u32, F, Option<u64>)| match id {
+        Some(id) => json!([apart, stored.to_hex(), id.to_string()]),
+        None => json!([apart, stored.to_hex()]),
+    };
+    matches.into_iter().map(to_json).collect()
+}
+
+/// Returns queries and their matches by the plain loop: stored fingerprints with changed bits, and a fingerprint that is not
+/// near a stored one.
 fn queries<F: Fingerprint>(expected: &Value) -> Value {
     let pairs = expected_pairs::<F>(expected);
     let most = expected["distance"].as_u64().unwrap() as u32;
@@ -89,16 +99,8 @@ fn queries<F: Fingerprint>(expected: &Value) -> Value {
             let apart = stored.distance(query);
             (apart <= distance).then_some((apart, stored, id))
         };
-        let mut matches: Vec<_> = pairs.iter().filter_map(near).collect();
-        matches.sort_unstable();
-        let matches: Vec<Value> = matches
-            .into_iter()
-            .map(|(apart, stored, id)| match id {
-                Some(id) => json!([apart, stored.to_hex(), id.to_string()]),
-                None => json!([apart, stored.to_hex()]),
-            })
-            .collect();
-        json!({"fingerprint": query.to_hex(), "distance": distance, "matches": matches})
+        let matches = pairs.iter().filter_map(near).collect();
+        json!({"fingerprint": query.to_hex(), "distance": distance, "matches": matches_to_json(matches)})
     };
     queries.iter().map(query).collect()
 }
@@ -164,15 +166,8 @@ fn compare<F: Fingerprint>(path: &Path, expected: &Value) {
     for query in expected["queries"].as_array().unwrap() {
         let fingerprint = F::parse_hex(query["fingerprint"].as_str().unwrap()).unwrap();
         let matches = store.query(fingerprint, query["distance"].as_u64().unwrap() as u32).unwrap();
-        let mut matches: Vec<_> = matches.iter().map(|m| (m.distance, m.fingerprint, m.id)).collect();
-        matches.sort_unstable();
-        let found: Vec<Value> = (matches.into_iter())
-            .map(|(apart, stored, id)| match id {
-                Some(id) => json!([apart, stored.to_hex(), id.to_string()]),
-                None => json!([apart, stored.to_hex()]),
-            })
-            .collect();
-        assert_eq!(json!(found), query["matches"], "{name}: {query}");
+        let matches = matches.iter().map(|m| (m.distance, m.fingerprint, m.id)).collect();
+        assert_eq!(matches_to_json(matches), query["matches"], "{name}: {query}");
     }
 }
 
