@@ -165,6 +165,9 @@ def main(arguments):
     except Damaged as error:
         sys.stderr.write(f"{error}\n")
         return 1
+    except BrokenPipeError:
+        # The program that reads the output has ended. Nothing is left to write, not even at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
